@@ -11,6 +11,10 @@ from sklpf._utils import __version__
 # ruff: noqa: I001  # isort would write an import for each name
 
 if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
+    from sklpf.comparing import (
+        compare as compare,
+        compare_fits as compare_fits,
+    )
     from sklpf.models import (
         BernoulliRBM as BernoulliRBM,
         BilinearGenerativeModel as BilinearGenerativeModel,
@@ -22,9 +26,6 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
         LinearGenerativeModel as LinearGenerativeModel,
         MeanCovarianceRBM as MeanCovarianceRBM,
         ProductOfExperts as ProductOfExperts,
-        compare as compare,
-        compare_fits as compare_fits,
-        log_likelihood as log_likelihood,
     )
     from sklpf.models._warm_up import (
         warm_up as warm_up,
@@ -46,6 +47,9 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
         check_draws as check_draws,
         compare_evidence as compare_evidence,
     )
+    from sklpf.scoring import (
+        log_likelihood as log_likelihood,
+    )
     from sklpf.paths import (
         Gaussian as Gaussian,
         GeometricPath as GeometricPath,
@@ -54,13 +58,18 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
         StudentT as StudentT,
         Uniform as Uniform,
     )
+    from sklpf.variational import (
+        Tempering as Tempering,
+    )
 
 # names by their module; imported at first use, so that `import sklpf` costs nothing
 _NAMES = {
+    "sklpf.comparing": "compare compare_fits",
+    "sklpf.scoring": "log_likelihood",
     "sklpf.models": """
         BernoulliRBM BilinearGenerativeModel BoltzmannMachine CategoricalRBM FactorialMixture
         GaussianRBM LatentDirichletAllocation LinearGenerativeModel MeanCovarianceRBM
-        ProductOfExperts compare compare_fits log_likelihood
+        ProductOfExperts
     """,
     "sklpf.partition": """
         AIS AdaptiveSMC BDMC BridgeSampling Exact HAIS LeftToRight ParallelTempering
@@ -70,6 +79,7 @@ _NAMES = {
         Gaussian GeometricPath Mixture Path StudentT Uniform
     """,
     "sklpf.models._warm_up": "warm_up",
+    "sklpf.variational": "Tempering",
 }
 _PACKAGES = [each.name for each in pkgutil.iter_modules(__path__) if not each.name.startswith("_")]
 _PUBLIC = {name: module for module, names in _NAMES.items() for name in names.split()}

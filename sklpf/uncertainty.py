@@ -53,7 +53,6 @@ _FALSE_ORDER = 1e-5  # probability by which draws in the right order look like a
 _LEAST_PEAK = 0.03  # autocorrelation: smaller ones hardly change a number of draws
 _SAME_PEAK = 0.8  # of the highest: the first that is as high is the period
 _FEWEST_APART = 30.0  # effective draws, without which no peak is told from noise
-_MOST_COLUMNS = 32  # that are looked at
 
 
 class Variance(NamedTuple):
@@ -270,14 +269,19 @@ def count_interleaved(values: ArrayLike) -> int:
     correlations = products / n_pairs
     correlations /= correlations[0]
 
-    noise = -ndtri(_FALSE_ORDER / len(lags)) / np.sqrt(n_pairs)  # of independent draws
+    bound = -ndtri(_FALSE_ORDER / len(lags))
+    noise = bound / np.sqrt(n_pairs)  # of independent draws
     pairs = correlations[: len(lags) // 2 * 2].reshape(-1, 2).sum(axis=1)
     noise_begins = 2 * int(np.argmax(np.append(pairs, -1.0) <= noise[0]))
     spread = 1 + 2 * np.sum(correlations[1:noise_begins] ** 2)  # Bartlett's formula
-    if n_chains * n_draws < _FEWEST_APART * spread:
+    if n_chains * n_draws < _FEWEST_APART * spread or noise_begins == len(lags):
         return 1
     rises = np.diff(correlations, prepend=np.inf) > 0
-    beyond = correlations > noise * np.sqrt(spread)
+    # A drift lifts and scatters all lags, of draws that take turns half of them or more are noise.
+    low, quarter = np.quantile((correlations * np.sqrt(n_pairs))[noise_begins:], [0.05, 0.25])
+    scatter = (quarter - low) / (ndtri(0.25) - ndtri(0.05))
+    noise = max(quarter, 0.0) + bound * max(np.sqrt(spread), scatter)
+    beyond = correlations > noise / np.sqrt(n_pairs)
     peaks = np.where((lags >= noise_begins) & rises & beyond, correlations, 0.0)
     if peaks.max() < _LEAST_PEAK:
         return 1
@@ -340,13 +344,17 @@ def first_axis_is_time(values: ArrayLike) -> bool:
     return bool(along_first > max(bound, along_second, _LEAST_PEAK))
 
 
-def _whitened(values: NDArray) -> Array:
+def _whitened(
+    values: NDArray,
+    *,
+    most_columns: int = 32,  # that are looked at
+) -> Array:
     """Some uncorrelated columns with the ranks of all, (n_chains, n_draws, at most 32)."""
     chosen = np.flatnonzero(np.any(values != values[:1, :1], axis=(0, 1)))
     if not len(chosen):
         return np.empty((*values.shape[:2], 0))
-    if len(chosen) > _MOST_COLUMNS:
-        chosen = chosen[np.linspace(0, len(chosen) - 1, _MOST_COLUMNS).astype(int)]
+    if len(chosen) > most_columns:
+        chosen = chosen[np.linspace(0, len(chosen) - 1, most_columns).astype(int)]
     ranks = rank_normalised(values[..., chosen])
     ranks -= ranks.mean(axis=(0, 1))
     flat = ranks.reshape(-1, len(chosen))

@@ -19,6 +19,7 @@ from sklpf import (
     LinearGenerativeModel,
     MeanCovarianceRBM,
     ProductOfExperts,
+    Tempering,
 )
 from sklpf.models import (
     BilinearPath,
@@ -171,7 +172,7 @@ def test_units_of_another_type_are_refused():
         (TOPICS, {"topics": -np.ones((2, 3))}, "topics must be positive"),
         (TOPICS, {"doc_topic_prior": np.ones(3)}, r"doc_topic_prior must .* the shape \(2,\)"),
         (TOPICS, {"topic_word_prior": 1e-30}, "topic_word_prior must lie between"),
-        (TOPICS, {"n_tempered": -1}, "'n_tempered' parameter"),
+        (TOPICS, {"tempering": "hot"}, "'tempering' parameter"),
     ],
 )
 def test_arrays_that_can_not_be_used_are_named(make, changed, message):
@@ -203,7 +204,6 @@ def test_weights_that_are_not_finite_have_no_likelihood(make, name, value):
 
 # ---- fits
 EYE = np.eye(4)
-HOT = {"tempering": "annealed"}
 LDA = LatentDirichletAllocation
 TRIANGLE = np.triu(np.ones((4, 4)))
 
@@ -236,15 +236,21 @@ TRIANGLE = np.triu(np.ones((4, 4)))
         (FactorialMixture(2, activation_probability=[0.1, 0.2, 0.3]), EYE, r"shape \(2,\)"),
         (FactorialMixture(2, activation_probability=[0.1, 1.0]), EYE, "strictly between 0 and 1"),
         (FactorialMixture(2, noise_variance=0.0), EYE, "noise_variance"),
-        (FactorialMixture(2, initial_temperature=1.0), EYE, "initial_temperature"),
-        (FactorialMixture(2, **HOT, temperature_schedule=[3, 0.5]), EYE, "temperatures of"),
-        (FactorialMixture(2, temperature_schedule="cosine"), EYE, "temperature_schedule"),
+        (
+            FactorialMixture(2, tempering=Tempering(initial_temperature=1.0)),
+            EYE,
+            "initial_temperature",
+        ),
+        (FactorialMixture(2, tempering=Tempering(schedule=[3, 0.5])), EYE, "temperatures of"),
+        (FactorialMixture(2, tempering=Tempering(schedule="cosine")), EYE, "schedule"),
         (FactorialMixture(2, tempering="hot"), EYE, "tempering"),
-        (LDA(2, **HOT, temperature_schedule=[2.0, 0.5]), ROWS, "temperatures of at least 1"),
-        (LDA(2, **HOT, temperature_schedule="cosine"), ROWS, "temperature_schedule"),
-        (LDA(2, **HOT, initial_temperature=1.0), ROWS, "initial_temperature"),
-        (LDA(2, **HOT, n_tempered=-1.0), ROWS, "n_tempered"),
-        (LDA(2, **HOT, tempered_partition="map"), ROWS, "tempered_partition"),
+        (FactorialMixture(2, tempering=Tempering(n_tempered=2.5)), EYE, "n_tempered must be"),
+        (FactorialMixture(2, tempering=Tempering("hot")), EYE, "'kind' parameter of Tempering"),
+        (LDA(2, tempering=Tempering(schedule=[2.0, 0.5])), ROWS, "temperatures of at least 1"),
+        (LDA(2, tempering=Tempering(schedule="cosine")), ROWS, "schedule"),
+        (LDA(2, tempering=Tempering(initial_temperature=1.0)), ROWS, "initial_temperature"),
+        (LDA(2, tempering=Tempering(n_tempered=-1.0)), ROWS, "n_tempered"),
+        (LDA(2, tempering=Tempering(partition="map")), ROWS, "partition"),
         (BernoulliRBM(early_stopping=True, track_log_partition="rts"), ROWS, 'choose "particles"'),
         (BernoulliRBM(early_stopping=True, validation_fraction=0.0), ROWS, "validation_fraction"),
         (BernoulliRBM(early_stopping=True, tol=-1.0), ROWS, "tol"),

@@ -12,10 +12,13 @@ ROOT = Path(sklpf.__file__).parent
 ORDER = (
     "testing",
     "display",
+    "comparing",
     "interop",
     "models",
+    "scoring",
     "training",
     "partition",
+    "exploration",
     "programs",
     "reweighting",
     "transitions",

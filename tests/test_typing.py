@@ -33,7 +33,7 @@ pseudo = rbm.pseudo_log_likelihood(X)
 error: float = rbm.estimate_log_partition().log_partition_std_error_
 known: BernoulliRBM = BernoulliRBM.from_parameters(X, X[0], X[:, 0])
 interval: tuple[float, float] = compare(rbm, known, X).combined
-topics = LatentDirichletAllocation(5, tempering="annealed", initial_temperature=2).fit(X)
+topics = LatentDirichletAllocation(5, tempering=sklpf.Tempering("global")).fit(X)
 perplexity: float = topics.perplexity(X) + topics.completion_score(X)
 mixture = FactorialMixture(8, activation_probability=[0.1, 0.2], tempering=None).fit(X)
 mean: float = mixture.score_interval(X).mean

@@ -255,3 +255,11 @@ def test_short_chains_that_differ_are_a_draw_each():
     assert float(effective_draws(stuck)) == pytest.approx(50, rel=0.1)
     free = np.random.default_rng(0).standard_normal((50, 5))
     assert float(effective_draws(free)) == 250
+
+
+def test_draws_that_drift_are_not_those_of_walkers_that_take_turns():
+    """200 sets: none by chance, at 1e-5 each."""
+    for seed in range(200):
+        x = np.random.default_rng(seed).normal(size=(1, 1500, 1))
+        x[:, :500] -= 0.7
+        assert count_interleaved(x) == 1

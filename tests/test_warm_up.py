@@ -93,7 +93,7 @@ def use_topics(X):
 
 def use_mixture(X):
     diagonal = {"covariance": "diag", "tempering": "global"}
-    for options in ({}, diagonal, {"tempering": "local", "n_tempered": 3}):
+    for options in ({}, diagonal, {"tempering": sklpf.Tempering("local", n_tempered=3)}):
         model = FactorialMixture(4, max_iter=3, n_moves=1, random_state=0, **options).fit(X)
         model.transform(X)
         model.score(X[:3])

@@ -3,9 +3,12 @@
 import ast
 import inspect
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
+from joblib import parallel_config
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
@@ -67,6 +70,26 @@ def test_the_warned_line_is_the_callers():
             assert warning.filename == __file__, name
         entries = [line for line in lines[: caught[0].lineno - first + 1] if '": (' in line]
         assert f'"{name}": (' in entries[-1], name
+
+
+def test_in_threads_it_is_the_line_at_which_the_main_one_waits():
+    def scores(model):
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(model.score, BINARY).result()
+
+    def search(model):
+        few = clone(model).set_params(n_components=2)
+        with parallel_config(backend="threading", n_jobs=2):
+            GridSearchCV(few, {"n_iter": [1, 2]}, cv=2, refit=False).fit(BINARY)
+
+    for call in (scores, search):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(rbm(AIS(2, 2)))
+        assert caught
+        assert {warning.filename for warning in caught} == {__file__}
+        lines, first = inspect.getsourcelines(call)
+        assert all(first < warning.lineno < first + len(lines) for warning in caught)
 
 
 def test_the_filters_of_the_process_are_never_changed():

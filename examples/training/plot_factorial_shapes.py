@@ -39,7 +39,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from sklpf import FactorialMixture
+from sklpf import FactorialMixture, Tempering
 from sklpf.datasets import make_factorial_shapes
 from sklpf.models import FactorialPosterior
 from sklpf.variational import sweeps
@@ -54,21 +54,15 @@ given = {
 methods = {
     "VI": {},
     "AVI 10, 10": {
-        "tempering": "annealed",
-        "initial_temperature": 10.0,
-        "n_tempered": 10,
+        "tempering": Tempering(initial_temperature=10.0, n_tempered=10)
     },
     "AVI 10, 100": {
-        "tempering": "annealed",
-        "initial_temperature": 10.0,
-        "n_tempered": 100,
+        "tempering": Tempering(initial_temperature=10.0, n_tempered=100)
     },
     "AVI 50, 300": {
-        "tempering": "annealed",
-        "initial_temperature": 50.0,
-        "n_tempered": 300,
+        "tempering": Tempering(initial_temperature=50.0, n_tempered=300)
     },
-    "AVI auto, 300": {"tempering": "annealed", "n_tempered": 300},
+    "AVI auto, 300": {"tempering": "annealed"},
     "VT": {"tempering": "global"},
     "LVT": {"tempering": "local"},
     "moves": {"n_moves": 10},

@@ -28,7 +28,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import scipy.sparse as sp
 
-from sklpf import LatentDirichletAllocation
+from sklpf import LatentDirichletAllocation, Tempering
 from sklpf.datasets import make_bars_corpus
 from sklpf.testing import find_shared_data
 
@@ -86,34 +86,19 @@ else:
 # The paper's schedules start at 3.9, the mean of its 100 temperatures from 1 to
 # 10. One that starts lower is added.
 
-methods = {"SVI": {}}
+methods = {"SVI": None}
 for length in (0.01, 0.1, 1.0, 3.0):
-    methods[f"AVI, tA = {length:g}"] = {
-        "tempering": "annealed",
-        "initial_temperature": 3.9,
-        "n_tempered": length,
-    }
+    methods[f"AVI, tA = {length:g}"] = Tempering(
+        initial_temperature=3.9, n_tempered=length
+    )
 methods |= {
-    "AVI from 1.5, tA = 3": {
-        "tempering": "annealed",
-        "initial_temperature": 1.5,
-        "n_tempered": 3.0,
-    },
-    "VT": {
-        "tempering": "global",
-        "initial_temperature": 10.0,
-        "monotone_temperature": False,
-        "n_tempered": 3.0,
-    },
-    "LVT": {
-        "tempering": "local",
-        "initial_temperature": 10.0,
-        "n_tempered": 3.0,
-    },
+    "AVI from 1.5, tA = 3": Tempering(initial_temperature=1.5),
+    "VT": Tempering("global", initial_temperature=10.0, monotone=False),
+    "LVT": Tempering("local", initial_temperature=10.0),
 }
 
 
-def curves(options, seed, train, test):
+def curves(tempering, seed, train, test):
     """Held-out value and temperature at `n_points` times while the documents
     go by in another order in each pass.
     """
@@ -123,7 +108,7 @@ def curves(options, seed, train, test):
     )
     model = LatentDirichletAllocation(
         **settings,
-        **options,
+        tempering=tempering,
         total_samples=train.shape[0],
         random_state=seed,
         n_jobs=2,
@@ -137,9 +122,9 @@ def curves(options, seed, train, test):
 
 results, temperatures = {}, {}
 for corpus, (train, test) in corpora.items():
-    for method, options in methods.items():
+    for method, tempering in methods.items():
         runs = [
-            curves(options, seed, train, test[:n_held_out])
+            curves(tempering, seed, train, test[:n_held_out])
             for seed in range(n_seeds)
         ]
         results[corpus, method] = np.array([values for values, _ in runs])

@@ -25,11 +25,9 @@ from sklpf._utils.tables import with_error
 
 # seconds after which a stage says how far it is, and what it has arrived at
 _SILENCE = 5.0
-_SILENCE_WITH_NEWS = 1.0
 # Scores that nobody asked to report: seconds after which they do, and by how much longer a silence
 # is than the one before.
 _PATIENCE = 10.0
-_LONGER = 1.5
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 _CURRENT: ContextVar[Progress | None] = ContextVar("progress", default=None)
@@ -283,13 +281,19 @@ class Progress:
         self._open.append(context.call_on_fit_task_begin(**self._arguments))
 
     # -- lines
-    def say(self, text: str, if_slow: bool = False) -> None:
+    def say(
+        self,
+        text: str,
+        if_slow: bool = False,
+        *,
+        growth: float = 1.5,  # of the time between two lines
+    ) -> None:
         """Say a line where `verbose`; one that says how far it is also where a score takes long."""
         line = f"[{type(self.estimator).__name__}] {text}"
         if self.verbose:
             say(line)
         elif if_slow and self.is_slow():
-            self._next_line = _LONGER * (clock() - self._began)
+            self._next_line = growth * (clock() - self._began)
             put(line, sys.stderr)
 
     def is_slow(self) -> bool:
@@ -328,13 +332,15 @@ class _Stage:
         n: int = 1,
         words: str | Callable[[], str] = "",
         store: Callable[[Any], Any] | None = None,
+        *,
+        silence_with_news: float = 1.0,
     ) -> None:
         self.n_done += n
         for _ in range(n):
             self.progress.begin(self.name, 0)
             self.progress.end(store)
         now = clock()
-        silence = _SILENCE_WITH_NEWS if callable(words) else _SILENCE
+        silence = silence_with_news if callable(words) else _SILENCE
         is_due = self.progress.verbose and now - self.said > silence
         if self.n_done != self.n_tasks and (is_due or self.progress.is_slow()):
             self.said = now

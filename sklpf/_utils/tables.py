@@ -15,17 +15,17 @@ import numpy as np
 
 from sklpf._utils.sklearn import Versioned
 
-_ROUNDING = 1e-9  # of a number, or nats: an error below it is that of floating-point numbers
-_LARGEST_WRITTEN = 1e5  # an error above it is written with an exponent
-_WIDEST_INTERVAL = 20.0  # nats, a factor of 5e8
-_WIDEST = 100  # characters of a cell's text
-
 Rows = Sequence[Sequence[str]]
 
 
-def _has_none(value: float, error: float) -> bool:
+def _has_none(
+    value: float,
+    error: float,
+    *,
+    rounding: float = 1e-9,  # an error below it is that of floating-point numbers
+) -> bool:
     """True if a number has no error but that of rounding."""
-    return error <= _ROUNDING * max(1.0, abs(value))
+    return error <= rounding * max(1.0, abs(value))
 
 
 def decimals(value: float, error: float) -> int:
@@ -35,24 +35,34 @@ def decimals(value: float, error: float) -> int:
     return max(1 - math.floor(math.log10(error)), 0)
 
 
-def with_error(value: float, error: float) -> str:
+def with_error(
+    value: float,
+    error: float,
+    *,
+    largest_written: float = 1e5,  # a larger error is written with an exponent
+) -> str:
     """A number and its error with as many digits as the error allows: "155.4957 ± 0.0062"; without
     one "155.495712".
     """
     if _has_none(value, error):
         return f"{value:.6f}"
-    if _LARGEST_WRITTEN < error < math.inf:
+    if largest_written < error < math.inf:
         return f"{value:.4g} ± {error:.2g}"
     n = decimals(value, error)
     return f"{value:.{n}f} ± {error:.{n}f}"
 
 
-def from_to(low: float, high: float) -> str:
+def from_to(
+    low: float,
+    high: float,
+    *,
+    widest: float = 20.0,  # nats, a factor of 5e8
+) -> str:
     """An interval, with as many digits as its width allows: "[155.48, 155.51]"; "not known" where
     it is wider than its middle, and than any that tells something.
     """
     width = high - low
-    if width > _WIDEST_INTERVAL and width > abs(low + high) / 2 < math.inf:
+    if width > widest and width > abs(low + high) / 2 < math.inf:
         return "not known"
     n = decimals(low, (high - low) / 4)
     return f"[{low:.{n}f}, {high:.{n}f}]"
@@ -159,5 +169,9 @@ class Fields(Readable):
         return self.summary()
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
+def _cut(
+    text: str,
+    *,
+    widest: int = 100,  # characters of a cell's text
+) -> str:
+    return text if len(text) <= widest else f"{text[: widest - 1]}…"

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 
 import joblib
 import sklearn
@@ -21,28 +23,44 @@ _PACKAGES = tuple(
         Path(joblib.__file__).parent,
     )
 )
+_STANDARD_LIBRARY = str(Path(threading.__file__).parent) + os.sep
+_OTHERS = ("site-packages", "dist-packages")  # folders within it
 
 
 def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn at the innermost line outside the packages; a message that is a warning is its own
     category.
+
+    A thread of joblib's or of a pool has no such line: it is the one at which the main thread
+    waits.
     """
-    if sys.version_info >= (3, 12):
-        warnings.warn(message, category, skip_file_prefixes=_PACKAGES)
-    else:
-        warnings.warn(message, category, stacklevel=_caller_level())
+    frame = _callers_frame()
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        module=frame.f_globals.get("__name__", "<unknown>"),
+        registry=frame.f_globals.setdefault("__warningregistry__", {}),
+    )
 
 
-def _caller_level() -> int:
-    """`stacklevel` of the innermost line outside the packages, as counted by the function that
-    calls this one.
-    """
-    frame = sys._getframe(1)
-    level = 1
-    while frame.f_code.co_filename.startswith(_PACKAGES) and frame.f_back is not None:
-        frame = frame.f_back
-        level = level + 1
-    return level
+def _callers_frame() -> FrameType:
+    """The innermost frame of a caller, in this thread or the main one."""
+    own = sys._getframe(1)
+    main = sys._current_frames().get(threading.main_thread().ident or 0)
+    for frame in (own, main):
+        while frame is not None:
+            if _is_callers(frame.f_code.co_filename):
+                return frame
+            frame = frame.f_back
+    return own
+
+
+def _is_callers(file: str) -> bool:
+    if file.startswith(_PACKAGES):
+        return False
+    return not file.startswith(_STANDARD_LIBRARY) or any(each in file for each in _OTHERS)
 
 
 @dataclass(frozen=True)

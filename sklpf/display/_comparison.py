@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf.comparing import FitComparison, ModelComparison
 from sklpf.display._drawing import (
     FITS,
     LOG_PARTITION,
@@ -16,12 +17,13 @@ from sklpf.display._drawing import (
     Display,
     legend_above,
 )
-from sklpf.models import FitComparison, ModelComparison, ScoreInterval
-from sklpf.models.scoring import sampled_units
-from sklpf.partition import EvidenceComparison, PartitionResult
+from sklpf.partition import EvidenceComparison
+from sklpf.scoring import ScoreInterval, sampled_units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from sklpf.partition._result import PartitionResult
 
 _ERRORS = {  # of an interval: what it is called and its colour, in the order drawn
     "combined": ("all errors, {:.3g} %", "0.4"),
@@ -29,8 +31,6 @@ _ERRORS = {  # of an interval: what it is called and its colour, in the order dr
     "fits": ("fits", FITS),
     "partition": ("log Z", LOG_PARTITION),
 }
-_APART = 0.13  # of the parts of an error, in lines
-_DOTS = -0.22  # above the mean
 
 
 class _FromLogPartition(NamedTuple):
@@ -166,7 +166,15 @@ class ComparisonDisplay(Display):
         legend_above(self.ax_)
         return self
 
-    def _draw_fits(self, axes, line, name, is_difference) -> None:
+    def _draw_fits(
+        self,
+        axes,
+        line,
+        name,
+        is_difference,
+        *,
+        dots_at: float = -0.22,  # above the mean
+    ) -> None:
         """All fits of a procedure as dots, or their differences from those of the best."""
         if not self.means:
             return
@@ -174,7 +182,7 @@ class ComparisonDisplay(Display):
         if is_difference:
             means = means - next(iter(self.means.values()))
         style = {"color": FITS, "alpha": 0.6, "label": "one fit"}
-        axes.plot(means.ravel(), np.full(means.size, line + _DOTS), ".", **style)
+        axes.plot(means.ravel(), np.full(means.size, line + dots_at), ".", **style)
 
 
 def _drawn(result: PartitionResult, name: str | None) -> dict[str, Any]:
@@ -218,7 +226,13 @@ def _unit(intervals: Mapping[str, Any] | None) -> str:
     return "".join(units)
 
 
-def _draw(axes, line, interval) -> None:
+def _draw(
+    axes,
+    line,
+    interval,
+    *,
+    apart: float = 0.13,  # of the parts of an error, in lines
+) -> None:
     """A mean in its line, hollow where it is not to be trusted, with each error below the other."""
     if not np.isfinite(interval.mean):
         axes.annotate(
@@ -230,6 +244,6 @@ def _draw(axes, line, interval) -> None:
         label, color = _ERRORS[name]
         label = label.format(100 * interval.level, unit=sampled_units(interval.unit))
         style = {"linewidth": 3 if place else 1.2, "marker": "|", "color": color, "label": label}
-        axes.plot(getattr(interval, name), [line + _APART * place] * 2, **style)
+        axes.plot(getattr(interval, name), [line + apart * place] * 2, **style)
     fill = "k" if interval.converged else "none"
     axes.plot(interval.mean, line, "o", color="k", markerfacecolor=fill)

@@ -13,9 +13,6 @@ from sklpf.display._drawing import Display, fitted_model
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_GAP = 16  # gaps that the longer side of an image has
-_INCHES = 0.7  # of an image, in a new figure
-
 
 @dataclass(eq=False, repr=False)
 class ComponentsDisplay(Display):
@@ -176,21 +173,31 @@ def _as_images(components, shape):
     return components.reshape(-1, *shape)
 
 
-def _mosaic(images, n_columns):
+def _mosaic(
+    images,
+    n_columns,
+    *,
+    share_of_gap=16,  # gaps that the longer side of an image has
+):
     """One array of all images, enlarged where small, with NaN between them and in empty places."""
-    zoom = -(-_GAP // max(images.shape[1:]))
+    zoom = -(-share_of_gap // max(images.shape[1:]))
     images = images.repeat(zoom, axis=1).repeat(zoom, axis=2)
     n, height, width = images.shape
     n_rows = -(-n // n_columns)
-    gap = max(height, width) // _GAP
+    gap = max(height, width) // share_of_gap
     placed = np.full((n_rows * n_columns, height + gap, width + gap), np.nan)
     placed[:n, :height, :width] = images
     placed = placed.reshape(n_rows, n_columns, height + gap, width + gap).swapaxes(1, 2)
     return placed.reshape(n_rows * (height + gap), n_columns * (width + gap))[:-gap, :-gap]
 
 
-def _size(mosaic, n_columns):
+def _size(
+    mosaic,
+    n_columns,
+    *,
+    inches=0.7,  # of an image, in a new figure
+):
     """Size of a figure in inches, with room for a colour bar."""
     height, width = mosaic.shape
-    across = min(max(3.0, _INCHES * n_columns), 10.0)
+    across = min(max(3.0, inches * n_columns), 10.0)
     return across + 1.0, max(1.2, across * height / width)

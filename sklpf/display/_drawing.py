@@ -12,8 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklpf import partition
 from sklpf._utils.numbers import as_float64, check_level
-from sklpf.models.scoring import last_step
 from sklpf.partition import PartitionResult
+from sklpf.scoring import last_step
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,7 +24,6 @@ LOG_PARTITION = "#E69F00"
 FITS = "#009E73"
 
 _NARROWEST = 1.5  # inches that a panel beside others takes at least
-_BETWEEN = 0.6  # space between panels of one Axes, as a share of a panel
 
 
 class Display:
@@ -102,7 +101,9 @@ class Display:
                 )
             setattr(self, name, value)
 
-    def _panels_in_a_row(self, ax: Any, n: int, size: tuple[float, float], **options) -> NDArray:
+    def _panels_in_a_row(
+        self, ax: Axes | None, n: int, size: tuple[float, float], **options
+    ) -> NDArray:
         """As `_panels`: n side by side, or fewer where one Axes has no room for them."""
         n_columns = n
         if np.ndim(ax) == 0 and hasattr(ax, "bbox"):
@@ -284,7 +285,14 @@ def half_width_of(result: PartitionResult, level: float) -> float | None:
     return float(high - result.log_partition)
 
 
-def _divide(ax, n_rows, n_columns, options):
+def _divide(
+    ax,
+    n_rows,
+    n_columns,
+    options,
+    *,
+    between=0.6,  # space between panels of one Axes, as a share of a panel
+):
     """Panels in the place of one."""
     place = ax.get_subplotspec()
     if place is None:
@@ -296,6 +304,6 @@ def _divide(ax, n_rows, n_columns, options):
         name: options.pop(name) for name in ("height_ratios", "width_ratios") if name in options
     }
     if ax.figure.get_layout_engine() is None:  # else that makes room for labels between panels
-        spaces |= {"wspace": _BETWEEN, "hspace": _BETWEEN}
+        spaces |= {"wspace": between, "hspace": between}
     ax.set_axis_off()
     return place.subgridspec(n_rows, n_columns, **spaces).subplots(squeeze=False, **options)

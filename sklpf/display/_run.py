@@ -186,7 +186,7 @@ class RunDisplay(ResultDisplay):
         return cls(result.ladder, **_of_result(result), name=title_of(result)).plot(ax)
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax: Axes | NDArray | None = None, **options) -> Self:
+    def from_estimator(cls, estimator, *, ax: Axes | None = None, **options) -> Self:
         """Draw the run of a fitted partition estimator, or the result of a model's log Z.
 
         Parameters

@@ -15,7 +15,6 @@ from sklpf.models._energy_based import EnergyBasedModel
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_LEVEL = 0.95
 _ROWS = "mean log-likelihood of validation rows"
 _TRAINING = "mean log-likelihood of training rows"
 _LOSS = "minus the training loss"
@@ -167,20 +166,20 @@ class TrainingDisplay(Display):
         return self
 
 
-def _draw(axes, values, errors):
+def _draw(axes, values, errors, *, level=0.95):
     """A curve with its band, and the passes in which it was not known."""
     passes = np.arange(1, len(values) + 1)
     (line,) = axes.plot(passes, values, marker="." if len(values) <= 50 else None)
     if errors is None:
         return
-    half = norm.ppf(0.5 + _LEVEL / 2) * errors
+    half = norm.ppf(0.5 + level / 2) * errors
     known = np.isfinite(half)
     half = np.where(known, half, 0.0)
     band = {
         "color": line.get_color(),
         "alpha": 0.3,
         "linewidth": 0,
-        "label": f"{100 * _LEVEL:.0f} % band",
+        "label": f"{100 * level:.0f} % band",
     }
     if known.any():
         axes.fill_between(passes, values - half, values + half, where=known, **band)

@@ -168,6 +168,8 @@ def from_prior_transform(
     are ``transform(u)``. The log density is the log likelihood of these plus log N(z; 0, I), which
     is smooth, has no boundary and needs no Jacobian, and its log Z is the log evidence. Effects
     whose prior depends on other parameters become independent under the prior (not centred).
+    An array of draws for this path holds such z, and no parameters: ``path.from_unit_cube(u)``
+    gives them.
 
     Parameters
     ----------

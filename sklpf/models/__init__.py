@@ -6,13 +6,6 @@ from sklpf.models._enumerable_path import CategoricalUnits
 from sklpf.models.bilinear import BilinearGenerativeModel, BilinearPath
 from sklpf.models.boltzmann import BoltzmannMachine, BoltzmannPath
 from sklpf.models.categorical_rbm import CategoricalRBM
-from sklpf.models.comparing import (
-    FitComparison,
-    FitInterval,
-    ModelComparison,
-    compare,
-    compare_fits,
-)
 from sklpf.models.decoder import DecoderImportance, DecoderModel, DecoderPath
 from sklpf.models.factorial import FactorialMixture, FactorialPath
 from sklpf.models.factorial.learning import FactorialPosterior
@@ -22,7 +15,6 @@ from sklpf.models.linear import LinearGenerativeModel, LinearPath
 from sklpf.models.mcrbm import MeanCovariancePath, MeanCovarianceRBM
 from sklpf.models.products import ProductOfExperts, ProductPath
 from sklpf.models.rbm import BernoulliRBM, RBMPath, RBMTrajectoryPath
-from sklpf.models.scoring import ScoreInterval, log_likelihood
 
 __all__ = [
     "BernoulliRBM",
@@ -38,8 +30,6 @@ __all__ = [
     "FactorialMixture",
     "FactorialPath",
     "FactorialPosterior",
-    "FitComparison",
-    "FitInterval",
     "GaussianRBM",
     "GaussianRBMDensityPath",
     "GaussianRBMPath",
@@ -47,15 +37,10 @@ __all__ = [
     "LatentDirichletAllocation",
     "MeanCovariancePath",
     "MeanCovarianceRBM",
-    "ModelComparison",
     "ProductOfExperts",
     "ProductPath",
     "LinearGenerativeModel",
     "LinearPath",
     "RBMPath",
     "RBMTrajectoryPath",
-    "ScoreInterval",
-    "compare",
-    "compare_fits",
-    "log_likelihood",
 ]

@@ -26,6 +26,7 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
+from sklpf._utils.validation import TOO_FAR, named_by_model, validate_data
 from sklpf.models._density_ratio_path import N_DRAWS, DensityRatioPath, draws_of_both
 from sklpf.models._learning import (
     all_or_nothing,
@@ -33,10 +34,9 @@ from sklpf.models._learning import (
     fitted_values,
     same_values,
 )
-from sklpf.models._validation import TOO_FAR, named_by_model, validate_data
-from sklpf.models.scoring import SCORING, LogLikelihoodMixin
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import density_at
+from sklpf.scoring import SCORING, LogLikelihoodMixin
 from sklpf.training import (
     Chains,
     Lowered,

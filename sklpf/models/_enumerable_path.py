@@ -32,13 +32,10 @@ BOUND_COST = N_CENTRES * (CENTRE_SWEEPS + BOUND_GROUPS)
 
 # Of regions.
 _STATES_OF_A_REGION = 16
-_SCREENING_DRAWS = 40
 _FEWEST_REGIONS = 20
 _REGION_WORK = int(2e9)  # multiplications, about 0.1 s
 _FEWEST_REGION_DRAWS = 10  # of each region, in each group
 _MOST_REGION_DRAWS = 400
-_RADIUS_DRAWS = 50
-_SHARE_OF_A_REGION = 0.98
 
 
 class EnumerablePath(KernelPath):
@@ -405,21 +402,21 @@ class PathWithRegions(UnitsPath):
         draws = np.array([drawn_by_weight(v, own, rng) for own in inside.T], dtype=np.uint8)
         return regions._replace(draws=draws.reshape(len(chosen), -1, self.n_visible))
 
-    def _mass_of_ball(self, fields, squared_radius, rng) -> float:
+    def _mass_of_ball(self, fields, squared_radius, rng, *, n_screened: int = 40) -> float:
         """Log of a first estimate of the mass of a ball."""
-        v = self._drawn(fields, _SCREENING_DRAWS, rng)
+        v = self._drawn(fields, n_screened, rng)
         inside = np.sum(v != self.visible_units.modes(fields[0]), axis=1) <= squared_radius
         log_weights = self._log_weights(v[inside], fields)
         return float(np.logaddexp.reduce(log_weights, initial=-np.inf))
 
-    def _squared_radius(self, fields, rng) -> float:
+    def _squared_radius(self, fields, rng, *, n_draws: int = 50, share: float = 0.98) -> float:
         """The number of units that differ at most from the mode at the first state, in most draws.
 
         They are draws of their own: by those that are weighted masses would be too large.
         """
-        v = self._drawn(fields, _RADIUS_DRAWS, rng)
+        v = self._drawn(fields, n_draws, rng)
         away = np.sum(v != self.visible_units.modes(fields[0]), axis=1)
-        return float(np.quantile(away, _SHARE_OF_A_REGION))
+        return float(np.quantile(away, share))
 
     def _drawn(self, fields, n, rng):
         """Rows (n, n_visible) of bool from a mixture of units with these inputs."""

@@ -33,17 +33,16 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
+from sklpf._utils.validation import check_fitted, named_by_model
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._validation import check_fitted, named_by_model
-from sklpf.models.scoring import SCORING, RowLikelihoodMixin
 from sklpf.paths import CompiledPrograms, Points, PointsPath, check_ladder, values_at
+from sklpf.scoring import SCORING, RowLikelihoodMixin
 from sklpf.training import EM, parts_of, warn_unsettled
 
-_ENOUGH_CHAINS = 200  # of few rows each has several
-# shares of the columns' root mean square
-_FIRST_NOISE = 0.1  # where there are as many components as features
-_LEAST_NOISE = 1e-3  # of a learned noise: without a bound the likelihood may have no maximum
+# of a learned noise, as a share of the columns' root mean square: without a bound the likelihood
+# may have no maximum
+_LEAST_NOISE = 1e-3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -121,9 +120,14 @@ class GenerativeModel(
             )
         return self
 
-    def _repeated(self, X):
+    def _repeated(
+        self,
+        X,
+        *,
+        enough_chains=200,  # of few rows each has several
+    ):
         """The rows once for each chain; of few rows each has several."""
-        n = -(-_ENOUGH_CHAINS // len(X)) if self.n_draws is None else self.n_draws
+        n = -(-enough_chains // len(X)) if self.n_draws is None else self.n_draws
         return np.tile(X, (n, 1))
 
     def _train(self, latents, position, rng, **options) -> None:
@@ -185,13 +189,18 @@ def least_noise_std(X: Array) -> float:
     return _LEAST_NOISE * (float(np.sqrt(np.mean(X**2))) or 1.0)
 
 
-def first_noise_std(X: Array, n_components: int) -> float:
+def first_noise_std(
+    X: Array,
+    n_components: int,
+    *,
+    first: float = 0.1,  # where there are as many components as features
+) -> float:
     """Return the noise that learning starts from: what principal components leave of centred rows
     (Tipping & Bishop 1999, eq. 8), or a share of their size where nothing is left.
     """
     n_features = X.shape[1]
     if n_components >= n_features:
-        return _FIRST_NOISE / _LEAST_NOISE * least_noise_std(X)
+        return first / _LEAST_NOISE * least_noise_std(X)
     values = np.linalg.svd(X, compute_uv=False)
     left = np.sum(values[n_components:] ** 2) / len(X) / (n_features - n_components)
     return max(float(np.sqrt(left)), least_noise_std(X))

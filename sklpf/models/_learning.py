@@ -12,7 +12,7 @@ import numpy as np
 from numpy.random import RandomState
 
 from sklpf._utils.parallel import one_blas_thread, task_threads
-from sklpf.models._validation import check_fitted
+from sklpf._utils.validation import check_fitted
 from sklpf.training import check_not_diverged
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])

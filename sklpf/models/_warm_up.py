@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,8 +31,9 @@ from sklpf.partition import (
     ParallelTempering,
     PartitionEstimator,
 )
+from sklpf.variational import Tempering
 
-_ANY = 1e9  # tolerance at which training has settled at once
+_KINDS: Any = ("annealed", "global", "local")  # of tempering
 # one for each compiled program: anneal, temper and exchange, and SMC's moves
 _SAMPLERS: tuple[PartitionEstimator, ...] = (
     AIS(2, 3, random_state=0),
@@ -39,6 +41,8 @@ _SAMPLERS: tuple[PartitionEstimator, ...] = (
     ParallelTempering(2, 3, 32, random_state=0),
     SMC(2, 3, 2, random_state=0),
 )
+
+_ANY = 1e9  # tolerance at which training has settled at once
 
 
 def warm_up() -> None:
@@ -59,10 +63,8 @@ def warm_up() -> None:
         X = np.eye(4, 6, dtype=dtype)
         _train_and_score_rbm(X)
         _train_and_score_topics(sp.csr_matrix(X + 1))
-        for tempering in (None, "annealed", "global", "local"):
-            mixture = FactorialMixture(
-                2, tempering=tempering, n_tempered=3, tol=_ANY, random_state=0
-            ).fit(X)
+        for tempering in (None, *(Tempering(kind, n_tempered=3) for kind in _KINDS)):
+            mixture = FactorialMixture(2, tempering=tempering, tol=_ANY, random_state=0).fit(X)
         mixture.transform(X)
         _run(mixture.path(X), Exact())
     boltzmann = BoltzmannMachine.from_parameters(np.ones((3, 3)) - np.eye(3))
@@ -99,7 +101,7 @@ def _train_and_score_rbm(X) -> None:
 
 def _train_and_score_topics(X) -> None:
     for method in ("batch", "online"):
-        for tempering in (None, "annealed", "global", "local"):
+        for tempering in (None, *_KINDS):
             lda = LatentDirichletAllocation(
                 2,
                 learning_method=method,

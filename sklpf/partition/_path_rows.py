@@ -33,7 +33,6 @@ from sklpf.uncertainty import standard_error
 if TYPE_CHECKING:
     from sklpf.partition._base import PartitionEstimator
 
-_ROWS_PER_BLOCK = 64
 _NUMBERS = ("log_partition", "std_error", "degrees_of_freedom")
 # the same whatever is scored
 _SIMULATION = seeded(0).of("simulation").key
@@ -104,9 +103,9 @@ def _estimate_row(estimator, path, row, seed) -> PartitionResult:
         raise ValueError(f"row {row}: {error}") from error
 
 
-def _cut_by_cost(costs: Array, fewest_blocks: int) -> Integers:
+def _cut_by_cost(costs: Array, fewest_blocks: int, *, rows_per_block: int = 64) -> Integers:
     """First row of every block and the end: blocks of about equal cost."""
-    n_blocks = min(len(costs), max(fewest_blocks, -(-len(costs) // _ROWS_PER_BLOCK)))
+    n_blocks = min(len(costs), max(fewest_blocks, -(-len(costs) // rows_per_block)))
     if not costs.sum() > 0:
         costs = np.ones(len(costs))
     middle = np.cumsum(costs) - costs / 2

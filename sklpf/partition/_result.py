@@ -51,8 +51,6 @@ _IN_JSON = (
 )
 # which of several values are shown, by the side that is good
 _ENDS: dict[str, tuple] = {"high": (np.nanmin,), "low": (np.nanmax,), "": (np.nanmin, np.nanmax)}
-_REASONS_SHOWN = 3  # in one line
-_FEWEST_STATES = 100  # of a group at the target, where groups are compared by U
 
 
 @dataclass(frozen=True, repr=False)
@@ -494,9 +492,13 @@ def each_converged(result: PartitionResult) -> NDArray[np.bool_]:
     )
 
 
-def _first(reasons) -> str:
-    more = len(reasons) - _REASONS_SHOWN
-    return "; ".join(reasons[:_REASONS_SHOWN]) + (f"; and {more} more" if more > 0 else "")
+def _first(
+    reasons,
+    *,
+    n_shown: int = 3,  # reasons in one line
+) -> str:
+    more = len(reasons) - n_shown
+    return "; ".join(reasons[:n_shown]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _numeric(value) -> bool:
@@ -923,14 +925,18 @@ def first_pair(run: LevelRun) -> int:
     return int(unseen or np.any(run.last.level_sums[:, :, 0, 1] == -np.inf))
 
 
-def between_by_slope(level_sums: Array) -> float:
+def between_by_slope(
+    level_sums: Array,
+    *,
+    fewest_states: int = 100,  # of a group at the target
+) -> float:
     """Share of the variance of U at the target that lies between groups, by sums (2, G, K, 4).
 
     It tells apart modes at nearly the same place of which one is much higher and narrower.
     """
     n, sums, squares, _ = level_sums[:, :, -1].sum(axis=0).T
     # Means of few states differ by chance.
-    if n.min() < _FEWEST_STATES or not np.isfinite(squares).all():
+    if n.min() < fewest_states or not np.isfinite(squares).all():
         return 0.0
     return between_groups(sums[:, np.newaxis], squares[:, np.newaxis], n)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Literal, NamedTuple
 
 from sklpf._utils.warnings import Alarm
+from sklpf.exploration import EFFICIENT, LARGEST_T
 from sklpf.uncertainty import FALSE_ALARM, MATERIAL_DIFFERENCE, MOST_BETWEEN
 
 MATERIAL_BOUND = 0.05  # nats by which it is
@@ -112,6 +113,7 @@ KINDS: dict[str, AlarmKind] = {
             "overlap": 0.03,  # of neighbouring levels; equal ones have 0.5
             "shared": 25.0,  # effective draws where target and proposal overlap
             "shared_of_states": 5.0,  # effective draws of two sets of states
+            "efficient": EFFICIENT,  # share of draws from an explored cover
             "pareto_shape": 0.7,
             "largest_term": 10.0,  # times the mean: no tail matters whose terms are smaller
             # standard errors that the shape must be below it: shapes of 1 are estimated low by
@@ -122,6 +124,9 @@ KINDS: dict[str, AlarmKind] = {
             "weights_of_a_state": 25.0,  # effective ones, of a state without draws
         },
         {
+            "explored": "of draws from the explored cover {share:.0%} are effective (at least"
+            " {efficient:.0%} needed)",
+            "weights": "weights have a tail of Pareto shape {shape:.2f} (at most {most:g})",
             "none": "neighbouring levels do not overlap at all",
             "none of states": "the states of neighbouring levels do not overlap at all",
             "neighbours": "neighbouring levels overlap by {least:.2g} (at least {overlap} needed)",
@@ -148,6 +153,7 @@ KINDS: dict[str, AlarmKind] = {
             "of neighbours": "raise n_sweeps, or n_temperatures",
             "of draws": _MORE_DRAWS,
             "bridge": 'draw more, or take another proposal ("warp3", "t" or "mixture")',
+            "explored": "the cover is a place to start from, and no proposal: take AdaptiveSMC",
         },
         subject="tails",
     ),
@@ -278,7 +284,8 @@ KINDS: dict[str, AlarmKind] = {
             "": "raise n_sweeps or n_temperatures",
             "of one round": "raise n_sweeps",
             "states": "check that the draws of each state are from its density",
-            "bridge": "draw longer chains, and check that the draws are of this density",
+            "bridge": "draw longer chains, and check that the draws are of this density, in the"
+            " coordinates of its path",
         },
         subject="density",
     ),
@@ -332,12 +339,14 @@ KINDS: dict[str, AlarmKind] = {
         },
     ),
     "search-not-over": AlarmKind(
-        "The particles of AdaptiveSMC had not found all of the target: thin arms, the neck of a"
-        " funnel, or ever more modes. Other coordinates help most, then max_sweeps times 4.",
+        "Particles had not found all of the target: thin arms, the neck of a funnel, or ever more"
+        " modes. Other coordinates help most, then max_sweeps times 4.",
         "they stopped before beta = 1; a mean or variance moved by more than {most_drift:g}"
-        " standard errors; the last walks or climbs still found more",
+        " standard errors; the last walks or climbs still found more; explorers that differ by"
+        " {explorers:g} standard errors",
         {
             "most_drift": 5.0,  # standard errors
+            "explorers": LARGEST_T,  # standard errors
         },
         {
             "stopped": "the particles stopped at inverse temperature {beta:.2g}",
@@ -345,8 +354,14 @@ KINDS: dict[str, AlarmKind] = {
             " variance has moved by {drift:.1f} standard errors",
             "found more": "walks and climbs from the particles still found more of the target at"
             " their end",
+            "explorers": "after {n} evaluations {why}",
+            "differ": "draws from the covers of two explorers differ by {t:.1f} standard errors",
         },
-        {"": _SWEEPS_AND_PARTICLES, "stopped": "raise max_sweeps"},
+        {
+            "": _SWEEPS_AND_PARTICLES,
+            "stopped": "raise max_sweeps",
+            "explored": "raise max_evaluations, or take AdaptiveSMC",
+        },
     ),
     "missed-region": AlarmKind(
         "log Z is too low by the mass of a region that the run missed, or visited too rarely. Look"
@@ -464,6 +479,7 @@ KINDS: dict[str, AlarmKind] = {
         {
             "": "raise n_sweeps",
             "adaptive": "raise max_sweeps",
+            "explored": "raise n_samples and max_evaluations",
             "tempering": "raise max_sweeps",
             "bounds": "raise tol",
             "chains": "raise n_chains",

@@ -64,9 +64,21 @@ from sklpf.paths._climbs import (  # noqa: F401
     Ends,
     climb,
     evaluate_bisecting_failures,
+    mirrored,
     starts_of_climbs,
 )
-from sklpf.paths._functions import COVER, gradients_of, shape_given, values_of_shape  # noqa: F401
+from sklpf.paths._functions import (  # noqa: F401
+    COVER,
+    gradients_of,
+    shape_given,
+    shown,
+    values_of_shape,
+)
 from sklpf.paths._geometric import coordinates_of_rows  # noqa: F401
 from sklpf.paths._mixture_fit import fit_parts  # noqa: F401
-from sklpf.paths._regions import drawn_by_weight, highest_of_draws  # noqa: F401
+from sklpf.paths._regions import (  # noqa: F401
+    ClimbTarget,
+    drawn_by_weight,
+    ellipsoid_at_mode,
+    highest_of_draws,
+)

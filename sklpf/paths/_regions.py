@@ -127,7 +127,7 @@ def drawn_by_weight(points: NDArray, log_weights: Array, rng: np.random.Generato
     return points[systematic(log_weights, DRAWS_OF_A_REGION, rng.random())]
 
 
-class _Target(NamedTuple):
+class ClimbTarget(NamedTuple):
     """A density whose ellipsoids are looked for: functions of `functions_for_climbs`, units (d,) of
     the coordinates, and the box (2, d) that it is integrated over, infinite where a side is open.
     """
@@ -171,7 +171,7 @@ def find_regions(
     scale = np.asarray(base.scale, dtype=np.float64)
     d = len(scale)
     box = np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
-    target = _Target(log_density, slopes, scale, box)
+    target = ClimbTarget(log_density, slopes, scale, box)
     work = d**2 if has_gradient else max(d**2, 40 * (1 + 2 * d))
     n_climbs = int(np.clip(_START_WORK // work, fewest_starts, most_starts))
     effort = 1.0
@@ -253,7 +253,7 @@ def _radius_of(d: int, *, mass: float = 0.95) -> float:
 
 @np.errstate(all="ignore")
 def _ellipsoids_at_modes(
-    target: _Target, ends: Ends, rng: np.random.Generator, *, most_tried: int = 40
+    target: ClimbTarget, ends: Ends, rng: np.random.Generator, *, most_tried: int = 40
 ) -> list[Ellipsoid]:
     """Ellipsoids around the modes where climbs have ended.
 
@@ -267,7 +267,7 @@ def _ellipsoids_at_modes(
         if not len(position) or len(found) == _MOST_REGIONS:
             break
         chosen = int(heights.argmax()) if i % 2 == 0 else int(rng.integers(len(position)))
-        ellipsoid = _ellipsoid_at_mode(target, position[chosen])
+        ellipsoid = ellipsoid_at_mode(target, position[chosen])
         apart = np.ones(len(position), bool)
         if _rise(target, ellipsoid) < NEARLY:
             found.append(ellipsoid)
@@ -278,7 +278,7 @@ def _ellipsoids_at_modes(
     return found
 
 
-def _ellipsoid_at_mode(target, centre, *, rounding: float = 1e-7) -> Ellipsoid:
+def ellipsoid_at_mode(target, centre, *, rounding: float = 1e-7) -> Ellipsoid:
     """Its precision is the curvature of -log f over half a standard deviation, so that a kink does
     no harm. A coordinate at a side is independent of the others.
     """
@@ -316,7 +316,7 @@ def _rise(target, ellipsoid) -> float:
 
 @np.errstate(all="ignore")  # far out anything may happen
 def _ellipsoids_on_slopes(
-    target: _Target,
+    target: ClimbTarget,
     passed: Array,
     known: list[Ellipsoid],
     rng: np.random.Generator,
@@ -389,7 +389,7 @@ def _ellipsoid_on_slope(
 
 @np.errstate(all="ignore")
 def _regions_of(
-    target: _Target,
+    target: ClimbTarget,
     ellipsoids: list[Ellipsoid],
     rng: np.random.Generator,
     *,

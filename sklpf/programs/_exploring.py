@@ -12,7 +12,6 @@ from sklpf.paths import GeometricPath, Mixture, State, choose, fit_base, full_ro
 from sklpf.transitions import acceptance
 
 _N_MOVES = (20, 10)  # of each walk: for all, and for each dimension
-_N_QUIET = 2  # rounds in a row that end it, if any found more
 
 
 class Explored(NamedTuple):
@@ -48,6 +47,7 @@ def explore(
     most_fitted: int = 2000,  # points, and half as many of those that walks have found
     most_rounds: int = 20,  # of walks
     largest_gain: float = 2.0,  # nats of log weight, above those of the points
+    rounds_to_end: int = 2,  # in a row that find nothing more, after which it ends
 ) -> Explored:
     """Walk from the outermost points until no walk gets further.
 
@@ -93,7 +93,7 @@ def explore(
             n_quiet = 0
         else:
             n_quiet += 1
-        goes_on = is_new and n_quiet < _N_QUIET
+        goes_on = is_new and n_quiet < rounds_to_end
         if not goes_on:
             break
         found = np.concatenate([found, passed])

@@ -17,12 +17,6 @@ from sklpf.reweighting import mean_weight
 # a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
 NO_ROUNDS = np.empty((0, 3))
 ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
-# Plain loops: calls of NumPy cost more than what they compute, so there is about one block for so
-# many chains; functions of one point gain nothing from it and keep blocks for processes.
-_FEWEST_BLOCKS = 1
-_FEWEST_BLOCKS_OF_POINTS = 4
-# Compiled programs: with fewer chains in a block than this weights are read more than used
-_FEWEST_CHAINS = 24
 
 
 def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
@@ -40,14 +34,18 @@ def blocks_of_groups(
     n_chains: int,
     *,
     most_chains: int = 1000,  # of a block
+    fewest_blocks: int = 1,
+    fewest_of_points: int = 4,
+    fewest_chains: int = 24,  # of a block of a compiled program: weights are read for each block
 ) -> list[Integers]:
     """The groups of every block: as many as give it some chains where programs are compiled, else
-    all in as few blocks as memory allows.
+    all in as few blocks as memory allows, since calls of NumPy cost more than what they compute.
+    Functions of one point gain nothing from it and keep blocks for processes.
     """
-    n_blocks = min(n_groups, max(1, n_chains // _FEWEST_CHAINS))
+    n_blocks = min(n_groups, max(1, n_chains // fewest_chains))
     if transition.compiled(path) is None:
         vectorized = getattr(path, "vectorized", True)
-        fewest = _FEWEST_BLOCKS if vectorized else _FEWEST_BLOCKS_OF_POINTS
+        fewest = fewest_blocks if vectorized else fewest_of_points
         n_blocks = min(n_groups, max(fewest, n_chains // most_chains))
     first = np.linspace(0, n_groups, n_blocks + 1).astype(np.int64)
     return np.split(np.arange(n_groups), first[1:-1])

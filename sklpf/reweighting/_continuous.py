@@ -21,8 +21,8 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from sklpf._utils.numbers import Array
 
-_FLAT = 1e-200  # the least slope that is told from 0
 _ROWS = 10_000  # of states at once
+_FLAT = 1e-200  # the least slope that is told from 0
 
 
 class NodeSums(NamedTuple):

@@ -12,11 +12,9 @@ from sklpf._utils.numbers import Array, as_float64
 from sklpf.uncertainty import log_mean_exp
 
 _FIXED_POINT_STEPS = 4
-_RIDGE = 1e-12  # of the diagonal; keeps the Hessian invertible
 _TOLERANCE = 1e-9  # nats by which a log normaliser may change in the last step
 _SMALLEST_STEP = 1e-3  # of Newton's
 _BLOCK = 2**16  # entries of the vectors at once, which stay in the cache
-_MAX_STEPS = 100
 
 
 def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None):
@@ -220,12 +218,18 @@ def _self_consistent(vectors, counts, zeta):
     return log_sums
 
 
-def newton_step(shares: NDArray, products: NDArray, right: NDArray) -> Array:
+def newton_step(
+    shares: NDArray,
+    products: NDArray,
+    right: NDArray,
+    *,
+    ridge: float = 1e-12,  # of the diagonal; keeps the Hessian invertible
+) -> Array:
     """Solve H step = right with step_0 = 0; H = diag(shares) - products, scaled to a unit
     diagonal.
     """
     scale = 1 / np.sqrt(np.maximum(shares, 1e-300))
-    hessian = (1 + _RIDGE) * np.eye(len(right)) - products * np.outer(scale, scale)
+    hessian = (1 + ridge) * np.eye(len(right)) - products * np.outer(scale, scale)
     step = np.zeros(len(right))
     step[1:] = scale[1:] * np.linalg.solve(hessian[1:, 1:], (scale * right)[1:])
     return step
@@ -238,6 +242,7 @@ def minimise(
     tol: float,
     smallest: float,
     fallback: Callable[[NDArray], NDArray] | None = None,
+    most_steps: int = 100,
 ) -> Array:
     """Return the minimiser of a convex function, from `start`.
 
@@ -255,7 +260,7 @@ def minimise(
     """
     x = start
     value, derivatives = evaluate(x)
-    for _ in range(_MAX_STEPS):
+    for _ in range(most_steps):
         step = newton_step(*derivatives)
         size = 1.0
         new_value, new_derivatives = evaluate(x + step)

@@ -12,9 +12,6 @@ from sklpf._utils.numbers import Array, Integers, check_count
 from sklpf.partition import PartitionResult
 from sklpf.partition.evidence import prior_weights
 
-_NULL_DRAWS = 10.0  # of the test statistic beyond its bound
-_MOST_AT_ONCE = 10_000_000  # numbers
-
 
 class BayesFactorCheck(NamedTuple):
     """Simulated data sets with the posterior probabilities of the models.
@@ -166,7 +163,16 @@ def _number(evidence: Any, name: str) -> float:
     return float(result)
 
 
-def _p_values(names, true, probabilities, false_alarm, rng) -> dict[str, float]:
+def _p_values(
+    names,
+    true,
+    probabilities,
+    false_alarm,
+    rng,
+    *,
+    null_draws: float = 10.0,  # of the test statistic beyond its bound
+    most_at_once: int = 10_000_000,  # numbers
+) -> dict[str, float]:
     """Two-sided, of what the true models are, by draws of them from the probabilities."""
     with np.errstate(divide="ignore"):
         log_probabilities = np.log(probabilities)
@@ -178,10 +184,10 @@ def _p_values(names, true, probabilities, false_alarm, rng) -> dict[str, float]:
 
     observed = statistics(true)[:, np.newaxis]
     bounds = np.cumsum(probabilities, axis=1)[:, :-1]
-    n_draws = int(np.ceil(2 * _NULL_DRAWS * (n_models + 1) / false_alarm))
+    n_draws = int(np.ceil(2 * null_draws * (n_models + 1) / false_alarm))
     below = np.ones(n_models + 1)
     above = np.ones(n_models + 1)
-    n_at_once = max(_MOST_AT_ONCE // (n * n_models), 1)
+    n_at_once = max(most_at_once // (n * n_models), 1)
     for first in range(0, n_draws, n_at_once):
         uniforms = rng.random((min(n_at_once, n_draws - first), n, 1))
         drawn = statistics(np.sum(uniforms > bounds, axis=2))

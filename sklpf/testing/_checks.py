@@ -26,10 +26,6 @@ from sklpf.programs import increments
 from sklpf.reweighting import effective_sample_size
 from sklpf.transitions import Transition
 
-_RANKED_DIGITS = 5  # of values in units of their standard deviation
-_ROUNDING = 1e-9  # of log Z
-_FEWEST_EFFECTIVE = 50  # chains at a level, for which z-scores are normal
-
 
 class Problem(NamedTuple):
     """A path and the log partition function of its target.
@@ -274,12 +270,17 @@ def _check_purity(path, transition, state, auxiliary, stream):
     )
 
 
-def _weights(log_weights: NDArray, level: int) -> NDArray:
+def _weights(
+    log_weights: NDArray,
+    level: int,
+    *,
+    fewest_effective: int = 50,  # chains at a level, for which z-scores are normal
+) -> NDArray:
     effective = effective_sample_size(log_weights)
-    if not effective >= _FEWEST_EFFECTIVE:
+    if not effective >= fewest_effective:
         raise ValueError(
             f"at level {level} the effective sample size is {effective:.0f} (at least"
-            f" {_FEWEST_EFFECTIVE} needed): check a ladder with more levels, as"
+            f" {fewest_effective} needed): check a ladder with more levels, as"
             " path.with_ladder(np.linspace(0, 1, 21)) or a longer one, or a smaller system"
         )
     weights = np.exp(log_weights - log_weights.max())
@@ -306,7 +307,13 @@ def _directions(n_variables: int, n_auxiliary: int, rng) -> NDArray:
     return directions
 
 
-def _features(path, flat, directions, *chains) -> list[NDArray]:
+def _features(
+    path,
+    flat,
+    directions,
+    *chains,
+    digits: int = 5,  # of values in units of their standard deviation
+) -> list[NDArray]:
     """Functions of (state, auxiliary) with values in (-1, 1), (n, at most 6): pooled ranks of log f
     and of projections.
     """
@@ -319,7 +326,7 @@ def _features(path, flat, directions, *chains) -> list[NDArray]:
     # Of few discrete states many are the same, though not their rounding errors, which depend on
     # where a chain comes from.
     spread = np.nanstd(np.where(np.isfinite(values), values, np.nan), axis=0)
-    values = np.round(values / np.where(spread > 0, spread, 1), _RANKED_DIGITS)
+    values = np.round(values / np.where(spread > 0, spread, 1), digits)
     ranks = 2 * rankdata(values, axis=0) / (len(values) + 1) - 1
     return np.split(ranks, len(chains))
 
@@ -459,10 +466,17 @@ def seeded_clone(
     return estimator.set_params(**chosen)
 
 
-def holds(interval: Any, truth: Any, truth_error: float, level: float) -> NDArray[np.bool_]:
+def holds(
+    interval: Any,
+    truth: Any,
+    truth_error: float,
+    level: float,
+    *,
+    rounding: float = 1e-9,  # of log Z
+) -> NDArray[np.bool_]:
     """Return whether intervals, widened by the error of the truth and by rounding, hold it."""
     low, high = interval
-    slack = truth_error * norm.ppf(0.5 + level / 2) + _ROUNDING * np.maximum(1, np.abs(truth))
+    slack = truth_error * norm.ppf(0.5 + level / 2) + rounding * np.maximum(1, np.abs(truth))
     return np.atleast_1d((low - slack <= truth) & (truth <= high + slack))
 
 

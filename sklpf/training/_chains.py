@@ -13,12 +13,11 @@ from sklpf._utils.parallel import equal_parts, run_tasks
 from sklpf.paths import density_at, trajectory_at
 from sklpf.transitions import reflect
 
-_RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too many
-_LENGTHENING = 0.5  # standard deviation of the logarithm that `rescale` multiplies a point by
-
 _LEAST_NUMBERS = 1 << 14  # of the points of a task
 
 Function = Callable[[Array], Array]
+_RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too many
+_LONGEST_STEP = 2.0
 
 
 def parts_of(
@@ -147,15 +146,21 @@ class Chains:
         if self.rescale:
             self._rescale(log_density, np.where(accept, there, here))
 
-    def _rescale(self, log_density, here):
+    def _rescale(
+        self,
+        log_density,
+        here,
+        *,
+        spread=0.5,  # standard deviation of the log of the factor
+    ):
         n, d = self.position.shape
-        lengthening = _LENGTHENING * self.rng.standard_normal(n)
+        lengthening = spread * self.rng.standard_normal(n)
         end = self.position * np.exp(lengthening)[:, np.newaxis]
         log_rate = log_density(end) - here + d * lengthening
         accept = np.log(self.rng.random(n)) < log_rate
         self.position = np.where(accept[:, np.newaxis], end, self.position)
 
-    def adapt(self, log_rate: Array, *, longest_step: float = 2.0) -> Array:
+    def adapt(self, log_rate: Array) -> Array:
         """Let the step size follow the acceptance of trajectories.
 
         Parameters
@@ -171,7 +176,7 @@ class Chains:
         rate = np.exp(np.minimum(np.where(np.isnan(log_rate), -np.inf, log_rate), 0.0))
         self.acceptance = float(rate.mean())
         self.step_size *= np.exp(_RATE * (self.acceptance - self.target_acceptance))
-        self.step_size = min(self.step_size, longest_step)
+        self.step_size = min(self.step_size, _LONGEST_STEP)
         return rate
 
     def trajectory(self, grad: Function, velocity: Array) -> tuple[NDArray, NDArray]:

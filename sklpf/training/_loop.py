@@ -22,6 +22,7 @@ from sklpf.paths import Path, has
 from sklpf.training._particles import Estimate, Particles, TemperedChains
 from sklpf.uncertainty import jackknife, log_mean_exp, t_bound
 
+_SILENCE = 1.0  # seconds between two lines, but for the last
 _LOWERED = 0.3  # what the learning rate is multiplied by
 _FEWEST_TEMPERATURES = 100
 _PATH_COST = 100  # of a step's path and its states, in moves of a particle
@@ -89,7 +90,6 @@ def train(
     report: Callable[[Any, int], str] | None = None,
     callbacks: Iterable[Callable[[Any, int], bool | None]] = (),
     store: Callable[[Any], Any] | None = None,
-    silence: float = 1.0,  # seconds between two lines, but for the last
 ) -> tuple[int, bool]:
     """Make passes over the data until one of the callbacks ends it.
 
@@ -133,7 +133,7 @@ def train(
                 ended = bool(callback(trainer, iteration)) or ended
             if progress is not None:
                 is_last = ended or iteration == n_passes
-                if progress.verbose and (is_last or clock() - said > silence):
+                if progress.verbose and (is_last or clock() - said > _SILENCE):
                     said = clock()
                     words = report(trainer, iteration) if report else None
                     progress.say(_line(iteration, n_passes, words, clock() - began))

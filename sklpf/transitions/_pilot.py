@@ -19,8 +19,6 @@ from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths import COVER, Path, n_chains, read_only, shrunk_covariance, take
 from sklpf.transitions._base import Transition, joined
 
-_N_MOVES = 768  # of all chains at a level
-
 
 class Pilot(NamedTuple):
     """Step sizes, metric and spread that a pilot found at some inverse temperatures 0 = betas[0] <
@@ -182,6 +180,7 @@ def run_pilots(
     most_chains: int = 400,
     fewest_moves: int = 6,  # of each chain at a level
     n_first_moves: int = 40,  # at the base, where no step size is known yet
+    moves_of_all: int = 768,  # of all chains, at a level
 ) -> list[Pilot]:
     """Take chains of every row from base draws to the target by small steps of beta with
     resampling, and tune on the way. Rows have steps and levels of their own.
@@ -221,7 +220,7 @@ def run_pilots(
         state, auxiliary = joint.path.take(state, index), take(auxiliary, index)
         rising = [row for row, own in zip(rising, chosen) if len(own)]
         n_done += n_moves
-        n_moves = max(_N_MOVES // n, fewest_moves)
+        n_moves = max(moves_of_all // n, fewest_moves)
     return [row.pilot(n) for row in rows]
 
 

@@ -2,7 +2,8 @@
 
 Mandt et al. (2016) raise the likelihood of a conditionally conjugate model to a power b = 1 / T
 below 1, which leaves the entropy of q more weight and smooths the bound. `sweeps` climbs the bound
-of any `ConjugateModel` while a `Tempering` says what b is, and always ends with sweeps at T = 1.
+of any `ConjugateModel` while `Temperatures` say what b is, and always ends with sweeps at T = 1.
+`Tempering` is the parameter of models that chooses between them.
 """
 
 from sklpf.variational._coordinate_ascent import ConjugateModel, Sweep, sweeps
@@ -10,11 +11,12 @@ from sklpf.variational._temperatures import (
     Annealed,
     GlobalTempering,
     LocalTempering,
-    Tempering,
+    Temperatures,
     temperature_ladder,
     temperature_posterior,
     temperature_schedule,
 )
+from sklpf.variational._tempering import Tempering
 
 __all__ = [
     "Annealed",
@@ -22,6 +24,7 @@ __all__ = [
     "GlobalTempering",
     "LocalTempering",
     "Sweep",
+    "Temperatures",
     "Tempering",
     "sweeps",
     "temperature_posterior",
@@ -31,4 +34,4 @@ __all__ = [
 
 # Shared with other folders.
 # isort: split
-from sklpf.variational._temperatures import TEMPERING  # noqa: F401
+from sklpf.variational._tempering import TEMPERING, tempering_of  # noqa: F401

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf._utils.numbers import Array
-from sklpf.variational._temperatures import Tempering
+from sklpf.variational._temperatures import Temperatures
 
 
 class ConjugateModel:
@@ -128,7 +128,7 @@ class Sweep(NamedTuple):
 
 def sweeps(
     model: ConjugateModel,
-    tempering: Tempering | None = None,
+    tempering: Temperatures | None = None,
     *,
     tol: float = 1e-3,
     max_iter: int = 1000,
@@ -140,7 +140,7 @@ def sweeps(
     ----------
     model : ConjugateModel
         It is changed in place.
-    tempering : Tempering or None, default=None
+    tempering : Temperatures or None, default=None
         None goes to T = 1 at once.
     tol : float, default=1e-3
         Nats by which a sweep must raise the bound to go on.

@@ -4,8 +4,7 @@ datum.
 
 from __future__ import annotations
 
-from numbers import Integral, Real
-from typing import Any
+from numbers import Integral
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -20,15 +19,7 @@ from sklpf._utils.numbers import (
     check_number,
     check_option,
 )
-from sklpf._utils.sklearn import Interval, StrOptions, at_least
 
-TEMPERING: dict[str, Any] = {  # rules for the parameters that tempered models share
-    "tempering": [StrOptions({"annealed", "global", "local"}), None],
-    "initial_temperature": [StrOptions({"auto"}), Interval(Real, 1, None, closed="neither")],
-    "temperature_schedule": [StrOptions({"linear", "geometric", "constant"}), "array-like"],
-    "n_temperatures": [at_least(2), "array-like"],
-    "monotone_temperature": ["boolean"],
-}
 _DATA_AT_ONCE = 4096  # whose distributions over the temperatures are held at a time
 
 
@@ -53,7 +44,7 @@ def temperature_schedule(
     temperatures : ndarray of shape (n_sweeps,) or (n,)
     """
     if not isinstance(schedule, str):
-        return _check(schedule, "temperature_schedule")
+        return _check(schedule, "schedule")
     if check_number(initial, "initial") < 1:
         raise ValueError(f"initial must be a temperature of at least 1, got {initial}")
     check_count(n_sweeps, "n_sweeps", 0)
@@ -142,7 +133,7 @@ def temperature_posterior(
 
 
 # -- a sequence of temperatures
-class Tempering:
+class Temperatures:
     """The temperature of a run, from sweep to sweep.
 
     Attributes
@@ -160,8 +151,8 @@ class Tempering:
 
     Examples
     --------
-    >>> from sklpf.variational import Tempering
-    >>> Tempering().inverse  # T = 1 throughout
+    >>> from sklpf.variational import Temperatures
+    >>> Temperatures().inverse  # T = 1 throughout
     1.0
     """
 
@@ -182,7 +173,7 @@ class Tempering:
         raise NotImplementedError(f"{type(self).__name__} must define advance(expected_log_joint)")
 
 
-class Annealed(Tempering):
+class Annealed(Temperatures):
     """Temperatures on a schedule (equation 4).
 
     Parameters
@@ -207,7 +198,7 @@ class Annealed(Tempering):
         self.inverse = self._left.pop() if len(self._left) > 1 else 1.0
 
 
-class _Learned(Tempering):
+class _Learned(Temperatures):
     """Base class of learned temperatures: all of them have the same probability at first."""
 
     stops_early = True

@@ -1,11 +1,12 @@
 """Narrow posteriors in wide priors, without gradients: AdaptiveSMC, beside dynesty.
 
     python tests/benchmarks/adaptive_smc.py [--seeds 20] [--results adaptive_smc.jsonl]
-    [--problems NAME ...] [--family 300] [--dynesty 3] [--eprv3 FOLDER] [--report]
+    [--problems NAME ...] [--family 300] [--users 100] [--dynesty 3] [--eprv3 FOLDER] [--report]
 
 Each problem is a log likelihood and a prior transform with known evidence: closed forms and
 quadrature. "family" makes Gaussian mixtures of 1 to 3 parts in 1 to 12 dimensions anew from a seed,
-in uniform and normal priors; nothing was tuned on them. dynesty runs with 500 live points and at
+in uniform and normal priors, and "users" densities of nine kinds that users bring, with sizes from
+the seed; nothing was tuned on either. dynesty runs with 500 live points and at
 most 600,000 calls. `--eprv3` names the folder of the sets of the EPRV3 evidence challenge. Every
 run is appended to the results file as it ends, and an interrupted benchmark goes on where it
 stopped. Prints Markdown.
@@ -201,6 +202,121 @@ def of_family(seed):
     return log_likelihood, lambda u: 5 * ndtri(u), d, truth
 
 
+def users_egg_box(rng):
+    n, power = rng.uniform(2, 6), rng.uniform(2, 6)
+    cosines = np.cos((np.arange(4000) + 0.5) / 4000 * n * np.pi)
+    truth = logsumexp([logsumexp((2 + c * cosines) ** power) for c in cosines]) - 2 * np.log(4000)
+
+    def log_likelihood(x):
+        return (2 + np.cos(x[:, 0]) * np.cos(x[:, 1])) ** power
+
+    return log_likelihood, lambda u: n * np.pi * u, 2, truth
+
+
+def users_boundary(rng):
+    """Mass at sides of the box."""
+    rates = rng.choice([-1, 1], size=rng.integers(2, 9)) * 10 ** rng.uniform(0, 2)
+    truth = np.sum(np.log(np.expm1(rates) / rates))
+    return lambda x: x @ rates, lambda u: u, len(rates), truth
+
+
+def users_rods(rng):
+    """Hard rods on a line."""
+    n = int(rng.integers(2, 7))
+    length = rng.uniform(0.2, 0.6) / (n - 1)
+
+    def log_likelihood(x):
+        apart = np.diff(np.sort(x, axis=1), axis=1).min(axis=1) > length
+        return np.where(apart, 0.0, -np.inf)
+
+    return log_likelihood, lambda u: u, n, n * np.log(1 - (n - 1) * length)
+
+
+def users_order(rng):
+    """Parameters in ascending order."""
+    d = int(rng.integers(2, 7))
+    sd = rng.uniform(0.5, 2)
+
+    def log_likelihood(x):
+        normal = -0.5 * np.sum((x / sd) ** 2, axis=1) - d * (np.log(sd) + LOG_2PI / 2)
+        return np.where(np.all(np.diff(x, axis=1) > 0, axis=1), normal, -np.inf)
+
+    return log_likelihood, cube(8 * sd), d, -gammaln(d + 1) - d * np.log(16 * sd)
+
+
+def users_separable(rng):
+    """Logistic regression whose classes a line separates."""
+    n, sd = int(rng.integers(8, 40)), rng.uniform(3, 30)
+    X = rng.normal(size=(n, 2))
+    signed = X * np.sign(X @ rng.normal(size=2))[:, np.newaxis]
+
+    def log_likelihood(w):
+        return -np.sum(np.logaddexp(0, -w @ signed.T), axis=1)
+
+    grid = sd * np.linspace(-8, 8, 1601)
+    points = np.stack(np.meshgrid(grid, grid), axis=-1)
+    values = [log_likelihood(row) - 0.5 * np.sum((row / sd) ** 2, axis=1) for row in points]
+    truth = logsumexp(values) + 2 * np.log(grid[1] - grid[0]) - 2 * np.log(sd) - LOG_2PI
+    return log_likelihood, lambda u: sd * ndtri(u), 2, truth
+
+
+def users_waves(rng):
+    """A Gaussian prior with a sinusoid."""
+    d = int(rng.integers(1, 6))
+    height, frequency = rng.uniform(1, 4), rng.uniform(1, 5)
+    grid = np.linspace(-9, 9, 20_001)
+    values = height * np.sin(frequency * grid) - 0.5 * grid**2
+    truth = d * (logsumexp(values) + np.log(grid[1] - grid[0]) - LOG_2PI / 2)
+    return lambda x: height * np.sum(np.sin(frequency * x), axis=1), ndtri, d, truth
+
+
+def users_spike(rng):
+    """A cube with a share of the mass, on a plateau."""
+    d = int(rng.integers(1, 4))
+    width, share = 10 ** rng.uniform(-1.5, -0.3), rng.uniform(0.2, 0.9)
+    corner = rng.uniform(0, 1 - width, d)
+    height = np.log1p(share / (1 - share) / width**d)
+
+    def log_likelihood(x):
+        return np.where(np.all((x > corner) & (x < corner + width), axis=1), height, 0.0)
+
+    return log_likelihood, lambda u: u, d, np.log1p(share / (1 - share))
+
+
+def users_cigar(rng):
+    d = int(rng.integers(3, 11))
+    widths = 10 ** rng.uniform(-4, -0.5, d)
+    rotation = np.linalg.qr(rng.normal(size=(d, d)))[0]
+    root = rotation * widths
+    mean = rng.uniform(-3, 3, d)
+    return lambda x: log_gaussian(x, mean, root), cube(6), d, -d * np.log(12)
+
+
+def users_narrow(rng):
+    """A narrow mode in a wide one."""
+    d = int(rng.choice([2, 3, 5]))
+    widths = 1.0, 10 ** rng.uniform(-2, -0.3)
+    share = rng.uniform(0.2, 0.8)
+    centers = rng.uniform(-3, 3, d), np.zeros(d)
+
+    def log_likelihood(x):
+        parts = zip((share, 1 - share), centers, widths)
+        return np.logaddexp(*(np.log(s) + log_gaussian(x, c, w * np.eye(d)) for s, c, w in parts))
+
+    return log_likelihood, cube(10), d, -d * np.log(20)
+
+
+USERS = {
+    "egg box": users_egg_box,
+    "mass at sides": users_boundary,
+    "hard rods": users_rods,
+    "parameters in order": users_order,
+    "separable logistic regression": users_separable,
+    "sinusoids": users_waves,
+    "spike on a plateau": users_spike,
+    "cigar": users_cigar,
+    "narrow mode in a wide one": users_narrow,
+}
 PROBLEMS = {
     "prior 1000 times as wide, 2-D": lambda: narrow(2, 1e3),
     "prior 100 times as wide, 5-D": lambda: narrow(5, 100),
@@ -306,6 +422,7 @@ def main():
     parser.add_argument("--results", type=Path, default=Path("adaptive_smc.jsonl"))
     parser.add_argument("--problems", nargs="*", default=None)
     parser.add_argument("--family", type=int, default=0)
+    parser.add_argument("--users", type=int, default=0)
     parser.add_argument("--dynesty", type=int, default=0)
     parser.add_argument("--eprv3", default=None)
     parser.add_argument("--report", action="store_true")
@@ -319,6 +436,7 @@ def main():
     names = list(problems) if options.problems is None else options.problems
     tasks = [("AdaptiveSMC", name, seed) for seed in range(options.seeds) for name in names]
     tasks += [("AdaptiveSMC", "family", seed) for seed in range(options.family)]
+    tasks += [("AdaptiveSMC", name, seed) for seed in range(options.users) for name in USERS]
     tasks += [("dynesty", name, seed) for seed in range(options.dynesty) for name in names]
 
     runs = collections.defaultdict(list)
@@ -334,6 +452,8 @@ def main():
             continue
         if name == "family":
             problem = of_family(seed)
+        elif name in USERS:
+            problem = USERS[name](np.random.default_rng([78, seed, *name.encode()]))
         else:
             problem = made[name] = made.get(name) or problems[name]()
         found = (run if method == "AdaptiveSMC" else run_dynesty)(problem, seed)

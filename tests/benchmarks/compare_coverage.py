@@ -23,9 +23,9 @@ from scipy.special import expit, logsumexp
 from sklearn.datasets import load_digits, load_sample_images
 
 from sklpf import HAIS, BernoulliRBM, Exact, MeanCovarianceRBM, ParallelTempering, ProductOfExperts
+from sklpf.comparing._compare import ratio_result
 from sklpf.datasets import make_patches
 from sklpf.models import RBMPath
-from sklpf.models.comparing._compare import ratio_result
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 

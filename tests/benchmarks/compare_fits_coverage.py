@@ -28,7 +28,7 @@ from sklpf import (
     LeftToRight,
     compare_fits,
 )
-from sklpf.models.comparing._fit_comparison import Fits, error_of_mean
+from sklpf.comparing._fit_comparison import Fits, error_of_mean
 
 N_TRUTH = 400  # independent training sets
 

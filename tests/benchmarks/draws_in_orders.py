@@ -1,6 +1,7 @@
 """BridgeSampling and check_draws on walkers of ensembles whose draws are handed over in any order.
 
-    python tests/benchmarks/draws_in_orders.py [--kinds ar0.9,emcee] [--seeds 40] [--out FILE]
+    python tests/benchmarks/draws_in_orders.py [--kinds NAME] [--seeds 40] [--first-seed 0]
+    [--held-out] [--out FILE]
 
 Prints Markdown: of each kind of walkers and each order how many runs converged, cover, and are
 beyond 3 and 5 standard errors. "Held out" are kinds that nothing was chosen by. emcee is needed for
@@ -202,13 +203,14 @@ def main():
     parser.add_argument("--kinds", default="")
     parser.add_argument("--held-out", action="store_true")
     parser.add_argument("--seeds", type=int, default=40)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--out", default="draws_in_orders.csv")
     args = parser.parse_args()
     kinds = [name for name in (HELD_OUT if args.held_out else KINDS) if args.kinds in name]
     with open(args.out, "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        for seed in range(args.seeds):
+        for seed in range(args.first_seed, args.first_seed + args.seeds):
             for kind in kinds:
                 writer.writerows(rows_of(kind, seed))
             file.flush()

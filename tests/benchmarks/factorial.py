@@ -24,7 +24,7 @@ from factorial_shapes import DESIGN, FAMILIES, VERIFY, n_found, truth_bound
 from scipy.special import entr, expit, logit
 from threadpoolctl import threadpool_limits
 
-from sklpf import AIS, Exact, FactorialMixture
+from sklpf import AIS, Exact, FactorialMixture, Tempering
 from sklpf.models import FactorialPosterior
 from sklpf.models.factorial.learning._activation_kernels import update_activations
 from sklpf.testing import find_shared_data
@@ -191,9 +191,7 @@ def faces(n_train=1500, n_test=500, n_components=16, n_starts=5):
     for name, tempered in {
         "VI": {},
         "annealed from 6 in 50": {
-            "tempering": "annealed",
-            "initial_temperature": 6.0,
-            "n_tempered": 50,
+            "tempering": Tempering(initial_temperature=6.0, n_tempered=50),
         },
     }.items():
         for n_moves in (0, 10):

@@ -22,7 +22,7 @@ from scipy.special import psi
 from sklearn.decomposition import LatentDirichletAllocation as Reference
 from threadpoolctl import threadpool_limits
 
-from sklpf import LatentDirichletAllocation
+from sklpf import LatentDirichletAllocation, Tempering
 from sklpf.models.lda.learning._posterior import posterior_of
 from sklpf.models.lda.learning._variational_bayes import Trainer
 from sklpf.testing import find_shared_data
@@ -342,21 +342,19 @@ def likelihood_over_time():
     print("\n## Held out against CPU seconds, newsgroups, K = 100, float32\n")
     train, test = texts("newsgroups")
     table("", "alpha = eta", "passes or sweeps", "CPU seconds", "held out, nats a token")
-    annealed = {"tempering": "annealed", "initial_temperature": 2.0}
+    annealed = {"tempering": Tempering(initial_temperature=2.0)}
     for text, options in {
         "ours": {},
         "ours, annealed from T = 2": annealed,
         "ours, annealed from T = 2, learned alpha": annealed | {"learn_doc_topic_prior": True},
     }.items():
         for prior, n_passes in ((0.01, 5), (0.1, 2), (0.1, 5), (0.1, 10)):
-            options |= {
-                "doc_topic_prior": prior,
-                "topic_word_prior": prior,
-                "n_tempered": 0.8 * n_passes,
-            }
+            options |= {"doc_topic_prior": prior, "topic_word_prior": prior}
             model = LatentDirichletAllocation(
                 100, max_iter=n_passes, shuffle=True, **(ONLINE | options)
             )
+            if model.tempering is not None:
+                model.set_params(tempering__n_tempered=0.8 * n_passes)
             used, *topics = fit_ours(train.astype(np.float32), model)
             row(text, prior, n_passes, f"{used:.1f}", f"{held_out(*topics, test):.4f}")
     if importlib.util.find_spec("tomotopy"):
@@ -371,7 +369,7 @@ def likelihood_over_time():
             )
 
 
-PAPER = {"tempering": "global", "initial_temperature": 10.0, "monotone_temperature": False}
+PAPER = Tempering("global", initial_temperature=10.0, monotone=False, n_tempered=3)
 
 
 def tempering():
@@ -388,15 +386,13 @@ def tempering():
         train, test = (part.astype(np.float32) for part in texts(name))
         for text, options in {
             "none": {},
-            "annealed, 1.5, 1 pass": {"tempering": "annealed", "n_tempered": 1},
-            "annealed, 1.5, 3 passes": {"tempering": "annealed", "n_tempered": 3},
+            "annealed, 1.5, 1 pass": {"tempering": Tempering(n_tempered=1)},
+            "annealed, 1.5, 3 passes": {"tempering": Tempering(n_tempered=3)},
             "annealed, 3, 3 passes": {
-                "tempering": "annealed",
-                "n_tempered": 3,
-                "initial_temperature": 3.0,
+                "tempering": Tempering(n_tempered=3, initial_temperature=3.0)
             },
-            "global, to 10, may rise, 3 passes": PAPER | {"n_tempered": 3},
-            "local, 3 passes": {"tempering": "local", "n_tempered": 3},
+            "global, to 10, may rise, 3 passes": {"tempering": PAPER},
+            "local, 3 passes": {"tempering": Tempering("local", n_tempered=3)},
         }.items():
             values, used = [], []
             for seed in range(3):

@@ -1,8 +1,8 @@
 """Memory and time with and without checks, by dimension: python tests/benchmarks/memory.py
 
 HAIS from N(0, 2 I), and BridgeSampling of 4 x 1000 independent draws with and without a gradient,
-on a Gaussian density with variances from 1/4 to 4; each in a process of its own, whose largest
-resident memory is that of the operating system.
+and of 4 x 25,000, on a Gaussian density with variances from 1/4 to 4; each in a process of its own,
+whose largest resident memory is that of the operating system.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ DIMENSIONS = {
     "HAIS": (10, 100, 400, 1600),
     "bridge": (2, 10, 50, 100, 200, 500, 1000),
     "bridge, gradient": (2, 10, 50, 100, 200, 500, 1000),
+    "bridge of 4 x 25,000 draws": (200,),
 }
 
 
@@ -33,7 +34,9 @@ def one(kind: str, d: int, checks: bool) -> None:
     def log_density(x):
         return -0.5 * x**2 @ precision
 
-    grad = None if kind == "bridge" else lambda x: -x * precision
+    grad = (
+        None if kind.startswith("bridge") and "gradient" not in kind else lambda x: -x * precision
+    )
     path = GeometricPath(log_density, grad=grad, base=Gaussian(np.zeros(d), 2.0))
     before = peak()
     started = time.perf_counter()
@@ -42,7 +45,8 @@ def one(kind: str, d: int, checks: bool) -> None:
         if kind == "HAIS":
             result = HAIS(checks=checks, random_state=0).fit(path).result_
         else:
-            draws = np.random.default_rng(0).standard_normal((4, 1000, d)) / np.sqrt(precision)
+            n = 25_000 if "25,000" in kind else 1000
+            draws = np.random.default_rng(0).standard_normal((4, n, d)) / np.sqrt(precision)
             bridge = BridgeSampling(checks=checks, random_state=0)
             result = bridge.fit(path, draws=draws).result_
     seconds = time.perf_counter() - started

@@ -27,8 +27,8 @@ from sklpf.display import (
     TopicsDisplay,
     TrainingDisplay,
 )
-from sklpf.models import ScoreInterval
 from sklpf.partition import Alarm
+from sklpf.scoring import ScoreInterval
 
 
 # ---- comparisons

@@ -12,8 +12,9 @@ from sklpf.interop import from_decoder
 class Layers:
     """A network with tanh units, as `decoder` and `pullback`."""
 
-    def __init__(self, sizes, scale, seed=0):
+    def __init__(self, sizes, scale, seed=0, n_points=641):
         rng = np.random.default_rng(seed)
+        self.n_points = n_points  # of a grid's axis
         pairs = list(zip(sizes, sizes[1:]))
         self.weights = [rng.normal(0, scale / np.sqrt(a), (a, b)) for a, b in pairs]
         self.biases = [rng.normal(0, 0.3, b) for _, b in pairs]
@@ -41,7 +42,7 @@ class Layers:
 
     def log_likelihood(self, X, noise_std=None):
         """log p(x) of every row by a grid over one or two latent variables."""
-        axis = np.linspace(-8, 8, 641)
+        axis = np.linspace(-8, 8, self.n_points)
         d = len(self.weights[0])
         z = np.stack(np.meshgrid(*[axis] * d), axis=-1).reshape(-1, d)
         a = self.decoder(z)
@@ -79,8 +80,9 @@ class Blocks:
     together: p(x) is a product of integrals over a plane.
     """
 
-    def __init__(self, n_blocks, sizes, scale, seed=0):
-        self.parts = [Layers([2, *sizes], scale, 100 * seed + i) for i in range(n_blocks)]
+    def __init__(self, n_blocks, sizes, scale, seed=0, n_points=641):
+        seeds = 100 * seed + np.arange(n_blocks)
+        self.parts = [Layers([2, *sizes], scale, each, n_points) for each in seeds]
         self.n_latents = 2 * n_blocks
         matrix = np.random.default_rng(seed).normal(size=(self.n_latents, self.n_latents))
         self.rotation = np.linalg.qr(matrix)[0]

@@ -261,6 +261,15 @@ def test_a_restraint_that_is_released_into_a_large_box_is_refused(half_width):
         assert any("has no draws" in alarm.seen for alarm in alarms)
 
 
+def test_a_box_around_those_that_were_drawn_in_is_refused():
+    """Few draws lie beyond the smaller box, all with one weight, and none beyond the larger."""
+    halves = np.array([[10.0], [10.5], [12.0]])
+    for seed in range(10):
+        x = np.random.default_rng(seed).uniform(-1, 1, 4000) * np.repeat(halves[:2], 2000)
+        u_kn = np.where(np.abs(x) < halves, 0.0, np.inf)
+        assert not from_pymbar(u_kn, [2000, 2000, 0]).read().converged
+
+
 def test_a_small_box_is_seen_from_the_restraint():
     for seed in range(10):
         result = from_pymbar(*restrained(2, seed)).read()
@@ -334,6 +343,21 @@ def test_intervals_of_correlated_walkers_cover(n):
         return "walkers", run, EVIDENCE
 
     check_coverage(problem, MBAR(), n, least_converged=0.9, false_alarm=2e-4)
+
+
+def test_walkers_that_exchange_their_states_have_not_forgotten_them():
+    """At each level alone draws seem independent, and errors were half of what they should be."""
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=(300, 64, 3))
+    for t in range(1, 300):
+        z[t] = 0.97 * z[t - 1] + np.sqrt(1 - 0.97**2) * z[t]
+    order = rng.permuted(np.tile(np.arange(64), (300, 1)), axis=1)
+    z = np.take_along_axis(z, order[:, :, np.newaxis], axis=1).reshape(300, 8, 8, 3)
+    squares = np.moveaxis(np.sum(z**2, axis=-1), 0, 1) / (1 + 25 * BETAS)[:, np.newaxis, np.newaxis]
+    for prior in (None, -12.5 * np.sum(rng.normal(size=(3000, 3)) ** 2, axis=1)):
+        some = slice(prior is not None, None)
+        run = from_tempering(-12.5 * squares[some], BETAS[some], prior_log_likelihoods=prior)
+        assert any("draws of a state are effective" in reason for reason in run.read().reasons)
 
 
 def test_a_ladder_that_ends_above_the_prior_says_what_is_missing():

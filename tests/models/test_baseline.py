@@ -17,7 +17,7 @@ from sklpf import (
     LinearGenerativeModel,
     compare,
 )
-from sklpf.models.scoring._baseline import Gaussian
+from sklpf.scoring._baseline import Gaussian
 
 RNG = np.random.default_rng(0)
 BITS = (RNG.random((300, 6)) < [0.1, 0.3, 0.5, 0.7, 0.9, 0.5]).astype(float)

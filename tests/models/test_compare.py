@@ -24,7 +24,9 @@ from sklpf import (
     ProductOfExperts,
     compare,
 )
-from sklpf.models import DecoderModel, ModelComparison, ScoreInterval
+from sklpf.comparing import ModelComparison
+from sklpf.models import DecoderModel
+from sklpf.scoring import ScoreInterval
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 TRAIN, TEST = BINARY[:1200], BINARY[1200:]

@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer
 
 from sklpf import AIS, BernoulliRBM, GaussianRBM, ParallelTempering, compare_fits
-from sklpf.models import FitComparison, FitInterval
+from sklpf.comparing import FitComparison, FitInterval
 
 WEIGHTS = 2 * np.random.default_rng(0).normal(size=(2, 6))
 TRUE = BernoulliRBM.from_parameters(WEIGHTS, np.zeros(6), np.zeros(2))

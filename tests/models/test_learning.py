@@ -23,6 +23,7 @@ from sklpf import (
     LinearGenerativeModel,
     MeanCovarianceRBM,
     ProductOfExperts,
+    Tempering,
 )
 from sklpf.interop import from_decoder
 
@@ -42,8 +43,13 @@ STREAMS = [  # that partial_fit learns from
     (LatentDirichletAllocation(3, max_iter=2, batch_size=10), COUNTS),
     (
         LatentDirichletAllocation(
-            3, max_iter=2, batch_size=10, tempering="global", learning_method="online"
-        ).set_params(n_temperatures=5, n_tempered=1, total_samples=400),
+            3,
+            max_iter=2,
+            batch_size=10,
+            tempering=Tempering("global", n_temperatures=5, n_tempered=1),
+            learning_method="online",
+            total_samples=400,
+        ),
         COUNTS,
     ),
     (FactorialMixture(2, tol=0.1, n_moves=1), CAUSES),

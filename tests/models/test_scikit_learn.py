@@ -26,6 +26,7 @@ from sklpf import (
     LinearGenerativeModel,
     MeanCovarianceRBM,
     ProductOfExperts,
+    Tempering,
 )
 from sklpf.datasets import make_factorial_shapes
 from sklpf.transitions import HMC
@@ -41,7 +42,9 @@ OF_ANOTHER_KIND = [  # which train by other code
     LatentDirichletAllocation(
         2, tempering="local", max_iter=4, partition_estimator=AIS(n_temperatures=20, n_chains=16)
     ),
-    FactorialMixture(2, tempering="local", n_tempered=5, initial_temperature=3.0, n_moves=0),
+    FactorialMixture(
+        2, tempering=Tempering("local", n_tempered=5, initial_temperature=3.0), n_moves=0
+    ),
     LinearGenerativeModel(prior="gaussian"),
     ProductOfExperts(expert="laplace", algorithm="ml", max_iter=2),
     MeanCovarianceRBM(algorithm="mpf", max_iter=2, n_mean=1, partition_estimator=SHORT),
@@ -147,7 +150,7 @@ def flat():
     return rng.normal(size=(300, 2)) @ rng.normal(size=(2, 4)) + 0.1 * rng.normal(size=(300, 4))
 
 
-SHAPED = FactorialMixture(tempering="annealed", n_tempered=20, max_iter=100)
+SHAPED = FactorialMixture(tempering=Tempering(n_tempered=20), max_iter=100)
 FLOW = ProductOfExperts(algorithm="mpf")
 
 

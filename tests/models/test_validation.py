@@ -20,6 +20,7 @@ from sklpf import (
     LatentDirichletAllocation,
     LeftToRight,
     ProductOfExperts,
+    Tempering,
 )
 from sklpf.models import LDAPath
 from sklpf.transitions import HMC
@@ -103,7 +104,7 @@ def test_what_is_read_before_fit_says_so(unfitted, names):
 # ---- fits that fail
 TOPICS = LatentDirichletAllocation(2, max_iter=2, random_state=0)
 MIXTURE = FactorialMixture(2, tol=1.0, random_state=0)
-COLD = {"tempering": "annealed", "temperature_schedule": [0.5]}
+COLD = {"tempering": Tempering(schedule=[0.5])}
 FAILURES = [
     (TOPICS, "fit", {}, np.full((3, 5), 1e30), "tokens can't be counted"),
     (TOPICS, "partial_fit", {}, np.full((3, 4), 1e30), "tokens can't be counted"),

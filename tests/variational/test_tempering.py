@@ -1,6 +1,7 @@
 """Schedules and learned temperatures."""
 
 import itertools
+import pickle
 
 import numpy as np
 import pytest
@@ -8,7 +9,11 @@ from marks import large
 from scipy.integrate import quad
 from scipy.special import logsumexp, softmax
 from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 
+from sklpf import FactorialMixture, Tempering
+from sklpf.datasets import make_factorial_shapes
 from sklpf.variational import (
     Annealed,
     ConjugateModel,
@@ -31,7 +36,7 @@ LOG_PARTITION = np.array([0.0, 0.7, 2.1])
         (lambda: temperature_schedule("linear", 2, -1), "n_sweeps must be an integer"),
         (
             lambda: temperature_schedule([2, np.inf]),
-            "temperature_schedule must be a sequence of finite",
+            "^schedule must be a sequence of finite",
         ),
         (lambda: Annealed([2, 0.9]), "temperatures must be a sequence of finite temperatures"),
         (lambda: temperature_ladder(3.0, 1), "n_temperatures must be an integer of at least 2"),
@@ -213,3 +218,27 @@ def test_annealing_reaches_the_best_optimum_from_all_starts():
     ends = np.array([[end(start, None), end(start, Annealed(schedule))] for start in starts])
     assert list(np.sum(ends > ends.max() - 0.1, axis=0)) == [2, 5]
     assert ends[:, 1].min() > ends[:, 0].min() + 10
+
+
+# ---- as a parameter of models
+@pytest.mark.parametrize("kind", ["annealed", "global", "local"])
+def test_a_string_is_a_tempering_with_its_defaults(kind):
+    X, _, _ = make_factorial_shapes(100, random_state=0)
+    short = FactorialMixture(4, tempering=kind, n_moves=0, random_state=0).fit(X)
+    long = clone(short).set_params(tempering=Tempering(kind)).fit(X)
+    np.testing.assert_array_equal(long.components_, short.components_)
+    np.testing.assert_array_equal(long.temperatures_, short.temperatures_)
+
+
+def test_a_search_varies_a_temperature_and_the_model_is_saved_with_it():
+    X, _, _ = make_factorial_shapes(100, random_state=0)
+    tempering = Tempering(n_tempered=5)
+    model = FactorialMixture(2, tempering=tempering, n_moves=0, noise_variance=0.1, random_state=0)
+    grid = {"tempering__initial_temperature": [2.0, 20.0]}
+    search = GridSearchCV(model, grid, cv=2).fit(X)
+    assert tempering.initial_temperature == "auto"  # each fit has a copy
+    first = [params["tempering__initial_temperature"] for params in search.cv_results_["params"]]
+    assert first == [2.0, 20.0]
+    best = pickle.loads(pickle.dumps(search.best_estimator_))
+    assert best.temperatures_[0] == best.tempering.initial_temperature
+    assert "tempering=Tempering(initial_temperature=" in repr(best)

@@ -21,12 +21,8 @@ from sklpf.models.bilinear._path import BilinearPath, bounds_of, pack_row
 from sklpf.models.linear import WIDTH, independent_components
 
 _N_LEAPFROG = 5
-_STEP = 0.2  # of the natural gradients
-_STYLE_SHARE = 0.3  # of it, for the style, whose draws can't follow
 # of the content's variance that stays with one variable a component, where there are more of them
 _SHARE = 0.95
-_ROUNDING = 1e-13  # of a covariance
-_MOST_ROWS = 1000  # whose loss is computed
 
 
 @dataclass(eq=False, repr=False)
@@ -247,7 +243,14 @@ class BilinearLatents(LatentDensity):
         content = self.X @ np.linalg.lstsq(ridge, mixing, rcond=None)[0].T
         return np.concatenate([content, np.ones((len(self.X), psi.shape[1]))], axis=1)
 
-    def maximise(self, position: Array, rate: float) -> None:
+    def maximise(
+        self,
+        position: Array,
+        rate: float,
+        *,
+        # of the natural gradients, for the style, whose draws can't follow
+        style_share: float = 0.3,
+    ) -> None:
         """Move all three matrices along their natural gradients, and the noise to its M-step."""
         components, theta, psi = self.parameters
         n = len(position)
@@ -259,7 +262,7 @@ class BilinearLatents(LatentDensity):
         residual = (self.X - a @ components) / self.noise_std
         slope = residual @ components.T / self.noise_std
         of_content = rate * _limited(np.sign(c).T @ c / n - np.eye(self._n_content))
-        of_style = rate * _STYLE_SHARE * _limited(((slope * content) @ psi).T @ d / n)
+        of_style = rate * style_share * _limited(((slope * content) @ psi).T @ d / n)
         change = np.linalg.lstsq(a.T @ a, a.T @ residual, rcond=None)[0] * self.noise_std
         self.parameters = Parameters(
             components + rate * change, theta + theta @ of_content, psi + psi @ of_style
@@ -267,21 +270,27 @@ class BilinearLatents(LatentDensity):
         c -= np.linalg.solve(np.eye(self._n_content) + of_content, of_content @ c.T).T
         self._learn_noise(self.noise_std * residual, rate)
 
-    def loss(self, position: Array) -> float:
+    def loss(
+        self,
+        position: Array,
+        *,
+        rounding: float = 1e-13,  # of a covariance
+        most_rows: int = 1000,
+    ) -> float:
         """Return the mean of -log N(x; 0, 2 B(d) B(d)ᵀ + noise_std² I) at draws of d, of at most
         1000 rows, in nats.
 
         With x = B(d) c + noise that is the likelihood of a row with known style, were its content
         normal.
         """
-        rows = np.linspace(0, len(position) - 1, min(_MOST_ROWS, len(position))).astype(int)
+        rows = np.linspace(0, len(position) - 1, min(most_rows, len(position))).astype(int)
         components, theta, psi = self.parameters
         style = position[rows, self._n_content :] @ psi.T
         root = np.einsum("nk,kd,kc->ndc", style, components, theta, optimize=True)
         covariance = WIDTH * root @ root.transpose(0, 2, 1)
         noise = (
             self.noise_std**2
-            + _ROUNDING * np.trace(covariance, axis1=1, axis2=2)[:, np.newaxis, np.newaxis]
+            + rounding * np.trace(covariance, axis1=1, axis2=2)[:, np.newaxis, np.newaxis]
         )
         covariance += noise * np.eye(self.X.shape[1])
         squares = np.einsum(
@@ -315,6 +324,10 @@ def posterior_modes(X: NDArray, parameters: Parameters, noise_std: float) -> Arr
     return np.array(found)
 
 
-def _limited(slope):
+def _limited(
+    slope,
+    *,
+    step=0.2,  # of the natural gradients
+):
     """A step along a slope, shorter where that is large."""
-    return _STEP * slope / max(1.0, float(np.linalg.norm(slope, 2)))
+    return step * slope / max(1.0, float(np.linalg.norm(slope, 2)))

@@ -9,8 +9,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import LOG_TAU, Array, check_scale
 from sklpf._utils.random import Stream
+from sklpf._utils.validation import check_components
 from sklpf.models._generative import LatentRowsPath
-from sklpf.models._validation import check_components
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import Points, read_only
 

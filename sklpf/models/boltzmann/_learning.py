@@ -21,7 +21,6 @@ _ITERATIONS = 50  # of L-BFGS in a pass
 _STEPS = 10  # of persistent chains in a pass
 _SETTLED = 0.5  # share of the updates after which the average begins
 _NUMBERS_AT_ONCE = 1 << 16  # of columns that are copied beside each other
-_LARGEST = 1e30  # parameter that is no sign of divergence
 
 
 class Parameters(NamedTuple):
@@ -209,9 +208,13 @@ class PersistentChains:
     def _moments(self, X):
         return X.mean(axis=0), self.pairs.products(X, X) / len(X)
 
-    def _path(self):
+    def _path(
+        self,
+        *,
+        largest_parameter=1e30,  # that is no sign of divergence
+    ):
         intercept, couplings = self.current
-        if not np.all(np.abs(np.concatenate(self.current)) < _LARGEST):
+        if not np.all(np.abs(np.concatenate(self.current)) < largest_parameter):
             raise ValueError(
                 "training diverged: the parameters are no longer finite; lower learning_rate"
             )

@@ -25,15 +25,15 @@ from sklpf._utils.sklearn import (
     StrOptions,
     at_least,
 )
-from sklpf._utils.warnings import warn
-from sklpf.models._enumerable_path import NOT_BINARY, BinaryUnits
-from sklpf.models._learning import all_or_nothing
-from sklpf.models._validation import (
+from sklpf._utils.validation import (
     base_means,
     check_fitted,
     check_parameter,
     check_vector,
 )
+from sklpf._utils.warnings import warn
+from sklpf.models._enumerable_path import NOT_BINARY, BinaryUnits
+from sklpf.models._learning import all_or_nothing
 from sklpf.models.boltzmann._learning import (
     Pairs,
     Penalty,
@@ -42,7 +42,7 @@ from sklpf.models.boltzmann._learning import (
     log_pseudo_likelihood,
 )
 from sklpf.models.boltzmann._path import BoltzmannPath, as_couplings, log_f
-from sklpf.models.scoring import SCORING, LogLikelihoodMixin, ScoreInterval
+from sklpf.scoring import SCORING, LogLikelihoodMixin, ScoreInterval
 from sklpf.training import train, warn_unsettled
 
 
@@ -417,6 +417,7 @@ class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
     }
     _may_be_sparse = ("couplings_",)
     _discrete = True
+    _visible_units = BinaryUnits()
     _states_are_points = False
     _impossible = NOT_BINARY
 

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from sklpf._utils.numbers import LARGEST, Array, Integers, check_count, check_finite, check_scale
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import POSITIVE, BaseEstimator, StrOptions, at_least
+from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import all_or_nothing
 from sklpf.models.decoder._network import (
     Bernoulli,
@@ -26,11 +27,10 @@ from sklpf.models.decoder._network import (
     check_network,
 )
 from sklpf.models.decoder._path import DecoderPath
-from sklpf.models.scoring import SCORING, RowLikelihoodMixin
 from sklpf.paths import values_of
+from sklpf.scoring import SCORING, RowLikelihoodMixin
 
 _LARGEST_LOG_VARIANCE = 2 * np.log(LARGEST)
-_WIDER = 1.5  # the base's standard deviations, than those that an encoder says
 
 
 @dataclass(eq=False, repr=False)
@@ -228,6 +228,8 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         latents, X = self._draw(n_rows, random_state)
         return self._path(X, latents)
 
+    _visible_units = BinaryUnits()
+
     @property
     def _discrete(self) -> bool:  # type: ignore[override]  # by a parameter of the model
         return self.likelihood == "bernoulli"
@@ -269,7 +271,13 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         return latents, self._network().draw(latents, rng)
 
 
-def _widened(encode, n_latents, X):
+def _widened(
+    encode,
+    n_latents,
+    X,
+    *,
+    widening=1.5,  # standard deviations, over those that an encoder says
+):
     """Mean and standard deviations of the base of each row: what the encoder says, widened."""
     given = encode(X.copy())
     wanted = "encoder must give mean and log variance of the latent variables"
@@ -291,4 +299,4 @@ def _widened(encode, n_latents, X):
             f"encoder must give log variances within {_LARGEST_LOG_VARIANCE:.0f} of 0, got"
             f" {log_variance.flat[np.abs(log_variance).argmax()]:g}: does it give variances?"
         )
-    return mean, _WIDER * np.exp(log_variance / 2)
+    return mean, widening * np.exp(log_variance / 2)

@@ -18,13 +18,8 @@ from sklpf.paths import values_of
 # of a log probability, as in PyTorch's binary cross entropy: an output of 0 or 1 may be rounded
 _LEAST = np.exp(-100.0)
 _LEAST_VARIANCE = 1e-30  # p (1 - p) by which slopes are divided: single precision holds the rest
-_SMALLEST_CHUNK = 16  # points
 _N_CHECKED = 5  # points at which a decoder is tried
-_N_JUDGED = 256  # draws from the prior, and as many wider ones, at which outputs are judged
-_WIDER = 3.0
 _WIDTHS = 1e-3, 1e-5  # of differences that pullbacks are compared with: one of them must agree
-_TOLERANCE = 1e-2  # relative; float32 is no better
-_HALF_BITS = 11  # significant bits of float16; bfloat16 has 8
 _NOISE = 1e-5  # relative, of outputs that are computed twice
 # of latent variables: outputs, and the function that takes a gradient by outputs back to latents
 Forward = Callable[[NDArray], tuple[NDArray, Callable[[NDArray], NDArray]]]
@@ -234,13 +229,18 @@ class Network(NamedTuple):
             first += n
         return values, slopes
 
-    def _chunks(self, latents):
+    def _chunks(
+        self,
+        latents,
+        *,
+        smallest=16,  # points
+    ):
         """Chunks of points, the last one padded to a power of two, and how many of a chunk's points
         are wanted.
         """
         for first in range(0, len(latents), self.chunk_size):
             part = latents[first : first + self.chunk_size]
-            size = max(_SMALLEST_CHUNK, 1 << (len(part) - 1).bit_length())
+            size = max(smallest, 1 << (len(part) - 1).bit_length())
             yield _padded(part, min(size, self.chunk_size)), len(part)
 
     def _outputs(self, chunk):
@@ -264,7 +264,12 @@ def _padded(array: Array, n: int) -> Array:
     return padded
 
 
-def check_network(network: Network, n_latents: int) -> int:
+def check_network(
+    network: Network,
+    n_latents: int,
+    *,
+    tolerance: float = 1e-2,  # relative; float32 is no better
+) -> int:
     """Return how many features a decoder gives, or raise ValueError for what it can't be used
     for.
     """
@@ -287,7 +292,7 @@ def check_network(network: Network, n_latents: int) -> int:
     for width in _WIDTHS:
         ends = [network.outputs(latents + sign * width * step) for sign in (1, -1)]
         difference = np.sum(by_outputs * (ends[0] - ends[1]), axis=1) / (2 * width)
-        allowed = _TOLERANCE * (np.linalg.norm(gradient * step, axis=1) + np.abs(difference))
+        allowed = tolerance * (np.linalg.norm(gradient * step, axis=1) + np.abs(difference))
         wrong &= np.abs(difference - slope) > allowed + _NOISE * size
     if wrong.all():  # one point may lie at a kink
         raise ValueError(
@@ -298,18 +303,28 @@ def check_network(network: Network, n_latents: int) -> int:
     return outputs.shape[1]
 
 
-def _is_half_precision(outputs: Array) -> bool:
+def _is_half_precision(
+    outputs: Array,
+    *,
+    n_bits: int = 11,  # significant ones of float16; bfloat16 has 8
+) -> bool:
     """True if several different outputs all have no more significant bits than float16."""
     significands = np.unique(np.frexp(outputs)[0])
-    scaled = np.ldexp(significands, _HALF_BITS)
+    scaled = np.ldexp(significands, n_bits)
     return len(significands) >= _N_CHECKED and bool(np.all(scaled == np.rint(scaled)))
 
 
-def check_logits(network: Network, n_latents: int) -> None:
+def check_logits(
+    network: Network,
+    n_latents: int,
+    *,
+    n_judged: int = 256,  # draws from the prior, and as many wider ones
+    widening: float = 3.0,  # standard deviations of the latter
+) -> None:
     """Raise ValueError if a decoder's outputs all lie in [0, 1], as probabilities do."""
-    draws = probes(n_latents, _N_JUDGED)
+    draws = probes(n_latents, n_judged)
     # Few points first: they are enough for most decoders of logits.
-    for latents in (draws[:_N_CHECKED], draws, _WIDER * draws):
+    for latents in (draws[:_N_CHECKED], draws, widening * draws):
         for chunk, _ in network._chunks(latents):
             outputs = network._outputs(chunk)[0]
             if np.any((outputs < 0) | (outputs > 1)):

@@ -28,9 +28,9 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
+from sklpf._utils.validation import SparseInput, check_fitted, check_parameter
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
-from sklpf.models._validation import SparseInput, check_fitted, check_parameter
 from sklpf.models.factorial._path import FactorialPath, check_probability
 from sklpf.models.factorial.learning import (
     Trainer,
@@ -40,11 +40,9 @@ from sklpf.models.factorial.learning import (
     settle_activations,
     update,
 )
-from sklpf.models.scoring import SCORING, RowLikelihoodMixin
-from sklpf.variational import TEMPERING
+from sklpf.scoring import SCORING, RowLikelihoodMixin
+from sklpf.variational import TEMPERING, Tempering
 
-_ROWS_AT_ONCE = 1024  # of transform
-_MAX_SETTLING = 1000  # updates of the activations of a new row
 _STARTING_PROBABILITY = 0.3
 
 
@@ -75,26 +73,14 @@ class FactorialMixture(
     covariance : {"full", "diag"}, default="full"
         Whether the components may be correlated in the posterior ("diag" is the paper's mean
         field).
-    tempering : {"annealed", "global", "local"} or None, default=None
+    tempering : Tempering, {"annealed", "global", "local"} or None, default=None
         Temperatures before the sweeps at T = 1 that always end `fit`: on a schedule, one that is
-        learned, or one learned for every row. None begins at T = 1.
-    initial_temperature : "auto" or float, default="auto"
-        The highest temperature, above 1. "auto": the largest eigenvalue of the covariance of X over
-        the noise variance, but low enough that components do not vanish (see the notes), and at
-        least 2.
-    temperature_schedule : str or array-like of shape (n,), default="linear"
-        "linear", "geometric" or "constant", or an array of temperatures. For "annealed": how the
-        temperature falls to 1, or the temperature of every sweep.
-    n_tempered : int, default=300
-        Sweeps before T = 1; learned temperatures end earlier if the bound no longer rises. On a
-        schedule every sweep has another temperature; slower schedules find the best optimum more
-        often.
-    n_temperatures : int or array-like of shape (M,), default=100
-        Size of the geometric ladder over which a learned temperature is distributed; or its
-        temperatures, which rise from 1, such as ``temperature_ladder(100, spacing="inverse")`` of
-        `sklpf.variational`. `initial_temperature` then has no meaning.
-    monotone_temperature : bool, default=False
-        For "global": never raise the temperature.
+        learned, or one learned for every row. None begins at T = 1; a string is a `Tempering` with
+        its defaults. The highest temperature is by default the largest eigenvalue of the covariance
+        of X over the noise variance, but low enough that components do not vanish (see the notes),
+        and at least 2. It lasts for 300 sweeps by default; learned temperatures end earlier if the
+        bound no longer rises. On a schedule every sweep has another temperature; slower schedules
+        find the best optimum more often.
     n_init : int, default=1
         Number of starts; the one with the highest evidence lower bound is kept.
     tol : float, default=1e-5
@@ -184,12 +170,7 @@ class FactorialMixture(
     component_variance: float | None = None
     activation_probability: float | ArrayLike | None = None
     covariance: Literal["full", "diag"] = "full"
-    tempering: Literal["annealed", "global", "local"] | None = None
-    initial_temperature: float | Literal["auto"] = "auto"
-    temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear"
-    n_tempered: int = 300
-    n_temperatures: int | ArrayLike = 100
-    monotone_temperature: bool = False
+    tempering: Tempering | Literal["annealed", "global", "local"] | None = None
     n_init: int = 1
     tol: float = 1e-5
     max_iter: int = 1000
@@ -204,7 +185,6 @@ class FactorialMixture(
         "component_variance": [POSITIVE, None],
         "activation_probability": [INSIDE_0_1, "array-like", None],
         "covariance": [StrOptions({"full", "diag"})],
-        "n_tempered": [at_least(0)],
         "n_init": [at_least(1)],
         "tol": [NOT_NEGATIVE],
         "max_iter": [at_least(1)],
@@ -345,7 +325,7 @@ class FactorialMixture(
         with one_blas_thread():
             return self._activations(X)
 
-    def _activations(self, X):
+    def _activations(self, X, *, rows_at_once=1024):
         """Activations of rows that were validated, in blocks."""
         settle = functools.partial(
             _settle_rows,
@@ -354,7 +334,7 @@ class FactorialMixture(
             probability=self.activation_probability_,
             noise_variance=self.noise_variance_,
         )
-        blocks = [X[rows] for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE)]
+        blocks = [X[rows] for rows in gen_batches(X.shape[0], rows_at_once)]
         done = parallel_map(settle, blocks, n_jobs=self.n_jobs)
         return np.concatenate(done).astype(X.dtype, copy=False)
 
@@ -424,12 +404,20 @@ class FactorialMixture(
         return z @ self.components_ + np.sqrt(variance)[:, None] * noise
 
 
-def _settle_rows(X, *, means, gram, probability, noise_variance):
+def _settle_rows(
+    X,
+    *,
+    means,
+    gram,
+    probability,
+    noise_variance,
+    max_iter=1000,  # updates of the activations of a new row
+):
     """Activations of some rows, (n, K): mean field, flips of components, and mean field again."""
     products = means @ dense(X).T
     terms = (gram, logit(probability), 0.5 / noise_variance)
     activations = np.tile(probability[:, None], X.shape[0])
-    settle_activations(products, activations, terms, _MAX_SETTLING)
+    settle_activations(products, activations, terms, max_iter)
     search_activations(products, activations, terms, forced=range(len(gram)))
-    settle_activations(products, activations, terms, _MAX_SETTLING)
+    settle_activations(products, activations, terms, max_iter)
     return activations.T

@@ -11,12 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import Array, as_float64, check_finite, check_scale
 from sklpf._utils.random import Stream
+from sklpf._utils.validation import check_components
 from sklpf.models._enumerable_path import EnumerablePath
-from sklpf.models._validation import check_components
 from sklpf.partition import AIS
 from sklpf.paths import check_ladder, read_only
-
-_ROWS_AT_ONCE = 4096  # rows of X that are converted to float64 together
 
 
 class FactorialState(NamedTuple):
@@ -290,7 +288,12 @@ def check_probability(probability: ArrayLike, n_components: int) -> Array:
     return probability
 
 
-def _project(X, components):
+def _project(
+    X,
+    components,
+    *,
+    rows_at_once=4096,  # that are converted to float64 together
+):
     """M x and |x|² of every row, (n, K + 1), some rows at a time; a row's bits don't depend on the
     others.
     """
@@ -306,14 +309,14 @@ def _project(X, components):
         raise ValueError("X must hold at least one row")
     statistics = np.empty((X.shape[0], len(components) + 1))
     by_feature = read_only(components.T)
-    for start in range(0, X.shape[0], _ROWS_AT_ONCE):
-        rows = X[start : start + _ROWS_AT_ONCE]
+    for start in range(0, X.shape[0], rows_at_once):
+        rows = X[start : start + rows_at_once]
         rows = read_only(rows.toarray() if sp.issparse(rows) else rows)
         if not np.all(np.isfinite(rows)):
             raise ValueError(
                 "X must be finite; it holds NaN or infinity: impute or drop those rows"
             )
-        project(rows, by_feature, statistics[start : start + _ROWS_AT_ONCE])
+        project(rows, by_feature, statistics[start : start + rows_at_once])
     if not np.all(np.isfinite(statistics)):
         raise ValueError(
             "X must be small enough for the sum of squares of a row to be finite: rescale it"

@@ -19,17 +19,10 @@ from sklpf.models._learning import same_values
 from sklpf.training import RunningAverage, check_not_diverged
 from sklpf.uncertainty import log_mean_exp
 
-_LEAST_ACTIVITY = 0.02  # of a unit in proposals, and as much from 1
-_FIRST_WEIGHTS = 0.1  # standard deviation, in those of the data
-_FIRST_SHARE = 0.3  # of the difference between two rows
-_CURVATURE = 16.0  # |u|² at which the steps of the weights and variances are halved
 # Inputs of hidden units whose probability is 0; smaller ones would give numbers with which products
 # take 50 times as long
 _LEAST_FIELD = np.float32(-40.0)
 _TURN = 64  # hidden units that are drawn between two products with the weights
-# Updates in a row without an accepted jump, after which one in so many tries it
-_PATIENCE = 50
-_SELDOM = 10
 
 
 class Parameters(NamedTuple):
@@ -144,7 +137,17 @@ def sweep(weights: Weights, bias, h, pull, uniforms) -> None:
     run_tasks(draw, equal_parts(len(h), 48))
 
 
-def jump(weights: Weights, bias, variances, h, pull, fields, rng):
+def jump(
+    weights: Weights,
+    bias,
+    variances,
+    h,
+    pull,
+    fields,
+    rng,
+    *,
+    least_activity: float = 0.02,  # of a unit in proposals, and as much from 1
+):
     """A Metropolis-Hastings step to hidden units that are proposed whatever h is.
 
     Half of the proposals are drawn given one of the rows, whose units have the inputs `fields` (n,
@@ -157,7 +160,7 @@ def jump(weights: Weights, bias, variances, h, pull, fields, rng):
     accepted : ndarray of shape (n_chains,)
     """
     on = expit(fields)
-    mean = on.mean(axis=0).clip(_LEAST_ACTIVITY, 1 - _LEAST_ACTIVITY)
+    mean = on.mean(axis=0).clip(least_activity, 1 - least_activity)
     softplus = np.maximum(fields, 0) + np.log1p(np.exp(-np.abs(fields)))
     log_normalisers = softplus.sum(axis=1, dtype=np.float64)
 
@@ -280,12 +283,18 @@ class Trainer:
         """Parameters of X in the coordinates of training."""
         return parameters.rescaled(-self.location / self.scale, 1 / self.scale)
 
-    def _first(self, n_components) -> Parameters:
+    def _first(
+        self,
+        n_components,
+        *,
+        first_weights: float = 0.1,  # standard deviation, in those of the data
+        first_share: float = 0.3,  # of the difference between two rows
+    ) -> Parameters:
         """Parameters to start from, in the coordinates of training."""
         n_features = self.X.shape[1]
         first, second = self.rng.integers(len(self.X), size=(2, n_components))
-        weights = self.rng.normal(scale=_FIRST_WEIGHTS, size=(n_components, n_features))
-        weights += _FIRST_SHARE * (self.X[first] - self.X[second])
+        weights = self.rng.normal(scale=first_weights, size=(n_components, n_features))
+        weights += first_share * (self.X[first] - self.X[second])
         zeros = np.zeros(n_features)
         return Parameters(weights, zeros, np.zeros(n_components), np.ones(n_features))
 
@@ -311,7 +320,12 @@ class Trainer:
         """Make one step on rows of X, one minibatch."""
         self._ascend(self._coordinates(X))
 
-    def _ascend(self, rows):
+    def _ascend(
+        self,
+        rows,
+        *,
+        curvature=16.0,  # |u|² at which the steps of the weights and variances are halved
+    ):
         here = self.current
         rate = self.learning_rate * (1 - self.step_number / self.n_updates)
         n = len(rows)
@@ -328,7 +342,7 @@ class Trainer:
         coefficients = np.repeat([1 / n, -1 / len(self.h)], [n, len(self.h)]).astype(np.float32)
         on *= coefficients[:, np.newaxis]
         square = coefficients[:n] @ away[:n] ** 2 @ (1 / here.variances)
-        damping = 1 / (1 + square / _CURVATURE)
+        damping = 1 / (1 + square / curvature)
         share = float(self.average.shares(np.array([n]))[0])
         averaged = self.averaged.components
 
@@ -359,11 +373,19 @@ class Trainer:
             ends = zip(self.averaged[1:], self.current[1:])
             self.averaged = Parameters(averaged, *(a + share * (b - a) for a, b in ends))
 
-    def _move(self, here, bias, fields):
+    def _move(
+        self,
+        here,
+        bias,
+        fields,
+        *,
+        patience=50,  # updates in a row without an accepted jump, after which ...
+        seldom=10,  # ... one in so many tries it
+    ):
         """Move the chains; returns their visible units less the biases, (n_chains, M)."""
         h = self.h
         pull = self.weights.pulls(h)
-        if self.n_without_jump < _PATIENCE or self.step_number % _SELDOM == 0:
+        if self.n_without_jump < patience or self.step_number % seldom == 0:
             h, pull, accepted = jump(self.weights, bias, here.variances, h, pull, fields, self.rng)
             self.n_without_jump = 0 if accepted.any() else self.n_without_jump + 1
         uniforms = self.rng.random(h.shape, dtype=np.float32)

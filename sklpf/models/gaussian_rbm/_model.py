@@ -14,9 +14,9 @@ from sklpf._utils.numbers import Array, Booleans, check_positive
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import INSIDE_0_1
+from sklpf._utils.validation import TOO_FAR, check_fitted, check_parameter, check_vector
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
-from sklpf.models._validation import TOO_FAR, check_fitted, check_parameter, check_vector
 from sklpf.models.gaussian_rbm._learning import Parameters, Trainer
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
 from sklpf.models.rbm import RBM

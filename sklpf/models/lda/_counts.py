@@ -9,11 +9,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.validation import rows_without
 from sklpf._utils.warnings import warn
-from sklpf.models._validation import rows_without
 
 _LONGEST = 10**7  # of a document: filters take memory for every token, 1.2 GB at 5e5
-_MOST_TOKENS = 1e18  # that can be counted
 
 
 def lengths(X: sp.csr_matrix) -> Array:
@@ -55,15 +54,20 @@ def whole_rows(X: sp.csr_matrix) -> NDArray[np.bool_]:
     return rows_without(X, np.rint(X.data) != X.data)
 
 
-def check_tokens(X: sp.csr_matrix, n_corpus: float) -> None:
+def check_tokens(
+    X: sp.csr_matrix,
+    n_corpus: float,
+    *,
+    most: float = 1e18,  # that can be counted
+) -> None:
     """Raise ValueError if so many documents like those of X have more tokens than can be
     counted.
     """
     longest = float(lengths(X).max())
-    if not longest * n_corpus <= _MOST_TOKENS:
+    if not longest * n_corpus <= most:
         raise ValueError(
             f"X has documents of {longest:.3g} tokens, and stands for {n_corpus:.3g} documents:"
-            f" more than {_MOST_TOKENS:g} tokens can't be counted; rescale X or lower total_samples"
+            f" more than {most:g} tokens can't be counted; rescale X or lower total_samples"
         )
 
 

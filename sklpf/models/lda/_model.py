@@ -29,9 +29,9 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
+from sklpf._utils.validation import SparseInput, check_fitted, check_parameter, validate_rows
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on
-from sklpf.models._validation import SparseInput, check_fitted, check_parameter, validate_rows
 from sklpf.models.lda._counts import (
     check_tokens,
     lengths,
@@ -49,11 +49,9 @@ from sklpf.models.lda.learning import (
     posterior_of,
     update_variational,
 )
-from sklpf.models.scoring import SCORING, RowLikelihoodMixin, Scored, ScoreInterval, interval_of
-from sklpf.variational import TEMPERING
+from sklpf.scoring import SCORING, RowLikelihoodMixin, Scored, ScoreInterval, interval_of
+from sklpf.variational import TEMPERING, Tempering
 
-_LARGEST_PRIOR = 1e10  # above which digamma functions and sums lose all digits
-_ROUNDING = 1e-5  # of sums of probabilities, as in the path
 _CERTAIN = 1e28  # tokens that known probabilities stand for; digamma has its digits up to 1e30
 
 
@@ -120,29 +118,14 @@ class LatentDirichletAllocation(
         Whether to report the progress of `fit`, at most once a second, and of estimates; see `AIS`.
     random_state : int, RandomState or None, default=None
         Seed of the first topics, of the order of documents and of the estimates of likelihoods.
-    tempering : {"annealed", "global", "local"} or None, default=None
+    tempering : Tempering, {"annealed", "global", "local"} or None, default=None
         Temperatures before the updates at T = 1 that always end `fit`: on a schedule, one that is
-        learned, or one learned for every document (Mandt et al. 2016). None begins at T = 1.
-    initial_temperature : "auto" or float, default="auto"
-        The highest temperature, above 1. "auto": 1.5 on a schedule, 2 for a global one, 10 for
-        local ones.
-    temperature_schedule : str or array-like of shape (n,), default="linear"
-        "linear", "geometric" or "constant", or an array of temperatures. For "annealed": how the
-        temperature falls to 1, or the temperature of every update of the topics.
-    n_tempered : float, default=3.0
-        Passes over the documents before T = 1. `fit` reduces them so that at least one pass, or
-        half of a single one, is left at T = 1. In `partial_fit` a pass is `total_samples`
-        documents.
-    n_temperatures : int or array-like of shape (M,), default=100
-        Size of the geometric ladder over which a learned temperature is distributed; or its
-        temperatures, which rise from 1, such as ``temperature_ladder(100, spacing="inverse")`` of
-        `sklpf.variational`. `initial_temperature` then has no meaning.
-    monotone_temperature : bool, default=True
-        For "global": never raise the temperature. (Where words are many and priors sparse it may
-        never fall either.)
-    tempered_partition : {"joint", "marginal"}, default="joint"
-        For "global": which log C(T). "joint" tempers the tokens' topics as well, as the updates do;
-        "marginal" sums them out first (the paper's equation 17).
+        learned, or one learned for every document (Mandt et al. 2016). None begins at T = 1; a
+        string is a `Tempering` with its defaults. The highest temperature is 1.5 on a schedule by
+        default, 2 for a global one and 10 for local ones, and lasts for 3 passes over the
+        documents. `fit` reduces them so that at least one pass, or half of a single one, is left
+        at T = 1; in `partial_fit` a pass is `total_samples` documents. A global temperature is
+        never raised by default. (Where words are many and priors sparse it may never fall either.)
     learn_doc_topic_prior : bool, default=False
         Whether alpha, with a value for every topic, is learned by Newton steps; at T = 1, or along
         with the sampling.
@@ -246,13 +229,7 @@ class LatentDirichletAllocation(
     mean_change_tol: float = 1e-3
     max_doc_update_iter: int = 100
     verbose: int = 0
-    tempering: Literal["annealed", "global", "local"] | None = None
-    initial_temperature: float | Literal["auto"] = "auto"
-    temperature_schedule: Literal["linear", "geometric", "constant"] | ArrayLike = "linear"
-    n_tempered: float = 3.0
-    n_temperatures: int | ArrayLike = 100
-    monotone_temperature: bool = True
-    tempered_partition: Literal["joint", "marginal"] = "joint"
+    tempering: Tempering | Literal["annealed", "global", "local"] | None = None
     learn_doc_topic_prior: bool = False
     learn_topic_word_prior: bool = False
     n_init: int = 1
@@ -274,8 +251,6 @@ class LatentDirichletAllocation(
         "perp_tol": [NOT_NEGATIVE],
         "mean_change_tol": [NOT_NEGATIVE],
         "max_doc_update_iter": [at_least(0)],
-        "n_tempered": [NOT_NEGATIVE],
-        "tempered_partition": [StrOptions({"joint", "marginal"})],
         "learn_doc_topic_prior": ["boolean"],
         "learn_topic_word_prior": ["boolean"],
         "n_init": [at_least(1)],
@@ -650,12 +625,17 @@ class LatentDirichletAllocation(
         for name in ("bound_", "elbo_", "log_joint_"):
             self.__dict__.pop(name, None)
 
-    def _prior(self, name: str) -> float | Array:
+    def _prior(
+        self,
+        name: str,
+        *,
+        largest: float = 1e10,  # above which digamma functions and sums lose all digits
+    ) -> float | Array:
         """A prior as it is given, a number or (n_components,), or 1 / n_components."""
         prior = getattr(self, name)
         if prior is None:
             return 1 / self.n_components
-        checked = check_prior(name, prior, self.n_components, _LARGEST_PRIOR)
+        checked = check_prior(name, prior, self.n_components, largest)
         return checked if checked.ndim else float(checked)
 
     def _validate(self, X, reset=False, n_corpus=1.0) -> sp.csr_matrix:
@@ -759,7 +739,11 @@ def _check_options(model) -> None:
         raise ValueError('learn_topic_word_prior and n_init > 1 need learning_method="gibbs"')
 
 
-def _as_dirichlet(topics: ArrayLike) -> NDArray:
+def _as_dirichlet(
+    topics: ArrayLike,
+    *,
+    rounding: float = 1e-5,  # of sums of probabilities, as in the path
+) -> NDArray:
     """Return a copy of topics as Dirichlet parameters, (n_topics, n_features); probabilities become
     certain ones.
     """
@@ -770,5 +754,5 @@ def _as_dirichlet(topics: ArrayLike) -> NDArray:
         raise ValueError(
             "topics must be positive; add a little to every probability and normalise the rows"
         )
-    certain = np.abs(checked.sum(axis=1, dtype=np.float64) - 1).max() <= _ROUNDING
+    certain = np.abs(checked.sum(axis=1, dtype=np.float64) - 1).max() <= rounding
     return checked * checked.dtype.type(_CERTAIN) if certain else checked

@@ -15,17 +15,15 @@ from scipy.special import gammaln, logsumexp, softmax
 from sklpf._utils.layout import LANES, padded
 from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf._utils.random import Stream
-from sklpf.models._validation import check_indices
+from sklpf._utils.validation import check_indices
 from sklpf.models.lda._counts import check_lengths
 from sklpf.paths import FilterEstimates, KernelPath, check_ladder, read_only
 from sklpf.reweighting import population_seen_from_target
 from sklpf.uncertainty import log_mean_exp
 
-_SMALLEST_PRIOR = 1e-20
 _LARGEST_PRIOR = 1e20
 _REMEMBERED = 0.02  # share of a document that guided filters begin with
 _STAGES = 12  # steps in which they forget it
-_FEWEST_TOKENS = 0.5  # of a topic that guides
 
 
 class TopicState(NamedTuple):
@@ -265,7 +263,12 @@ class LDAPath(KernelPath):
         """
         return len(self.doc_topic_prior) == 1 or int(self.n_tokens.max()) < 2
 
-    def _priors(self, guide):
+    def _priors(
+        self,
+        guide,
+        *,
+        fewest_tokens=0.5,  # of a topic that guides
+    ):
         """Priors (n_stages, K) that lead to the document's, and which of them holds when token i
         comes, (N + 1,).
         """
@@ -273,7 +276,7 @@ class LDAPath(KernelPath):
         n_tokens = len(self.packed.word)
         if guide is None or n_tokens < _STAGES:
             return alpha[np.newaxis], np.zeros(n_tokens + 1, dtype=np.int64)
-        likely = np.where(guide * n_tokens < _FEWEST_TOKENS, 0.0, guide)
+        likely = np.where(guide * n_tokens < fewest_tokens, 0.0, guide)
         remembered = _REMEMBERED * n_tokens * (1 - np.arange(_STAGES + 1) / _STAGES)
         return (
             alpha + remembered[:, np.newaxis] * likely,
@@ -340,7 +343,9 @@ def _check_topics(topics):
     return topics
 
 
-def check_prior(name: str, prior: ArrayLike, n_topics: int, highest: float) -> Array:
+def check_prior(
+    name: str, prior: ArrayLike, n_topics: int, highest: float, *, smallest: float = 1e-20
+) -> Array:
     """Return a copy of a prior, a number or one for every topic, shape () or (n_topics,).
 
     Raises
@@ -355,11 +360,10 @@ def check_prior(name: str, prior: ArrayLike, n_topics: int, highest: float) -> A
         raise ValueError(
             f"{name} must be a number or have the shape ({n_topics},), got shape {values.shape}"
         )
-    wrong = values[~((values >= _SMALLEST_PRIOR) & (values <= highest))]
+    wrong = values[~((values >= smallest) & (values <= highest))]
     if len(wrong):
         raise ValueError(
-            f"{name} must lie between {_SMALLEST_PRIOR:g} and {highest:g}, got {wrong[0]:g}; clip"
-            " it"
+            f"{name} must lie between {smallest:g} and {highest:g}, got {wrong[0]:g}; clip it"
         )
     return values
 

@@ -15,18 +15,12 @@ from sklearn.utils.extmath import svd_flip
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import StrOptions, at_least
+from sklpf._utils.validation import check_fitted, check_parameter
 from sklpf.models._generative import GenerativeModel, LatentDensity, first_noise_std
-from sklpf.models._validation import check_fitted, check_parameter
 from sklpf.models.linear._path import WIDTH, GaussianPosterior, LinearPath, pack_causes
 
 _STEP = 0.5  # of the natural gradient
 _SHARE = 0.95  # of the variance that the independent components keep beside more of them
-# of FastICA
-_ROTATION_TOL = 1e-4
-_ROTATION_STEPS = 200
-# of coordinate descent
-_SPARSE_TOL = 1e-10  # of the largest cause
-_SPARSE_SWEEPS = 10_000
 
 
 @dataclass(eq=False, repr=False)
@@ -248,7 +242,9 @@ def _svd(X):
     return values, svd_flip(None, right, u_based_decision=False)[1]
 
 
-def _rotation(Z: Array, rng: np.random.RandomState) -> Array:
+def _rotation(
+    Z: Array, rng: np.random.RandomState, *, tol: float = 1e-4, max_steps: int = 200
+) -> Array:
     """Orthonormal rows that make white data independent, by the fixed-point iteration of FastICA
     with the nonlinearity tanh (Hyvärinen & Oja 2000, eq. 40 and 45); as far as it has come where it
     does not converge.
@@ -256,13 +252,13 @@ def _rotation(Z: Array, rng: np.random.RandomState) -> Array:
     rotation = _nearest_rotation(rng.standard_normal((Z.shape[1], Z.shape[1])))
     if len(Z) < 2:
         return rotation
-    for _ in range(_ROTATION_STEPS):
+    for _ in range(max_steps):
         slopes = np.tanh(Z @ rotation.T)
         curvatures = np.mean(1 - slopes**2, axis=0)
         previous = rotation
         rotation = _nearest_rotation(slopes.T @ Z / len(Z) - curvatures[:, np.newaxis] * previous)
         cosines = np.sum(rotation * previous, axis=1)
-        if np.max(np.abs(np.abs(cosines) - 1)) < _ROTATION_TOL:
+        if np.max(np.abs(np.abs(cosines) - 1)) < tol:
             break
     return rotation
 
@@ -272,7 +268,14 @@ def _nearest_rotation(matrix: Array) -> Array:
     return left @ right
 
 
-def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> Array:
+def sparse_causes(
+    X: NDArray,
+    components: NDArray,
+    noise_std: float,
+    *,
+    tol: float = 1e-10,  # of the largest cause
+    max_sweeps: int = 10_000,
+) -> Array:
     """Return the causes of greatest posterior density of every row, (n, n_components), where their
     prior is Laplace.
     """
@@ -287,8 +290,8 @@ def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> Array:
         X @ features.T / size,
         features @ features.T,
         (noise_std / size) ** 2,
-        _SPARSE_TOL,
-        _SPARSE_SWEEPS,
+        tol,
+        max_sweeps,
     )
     return causes
 

@@ -9,19 +9,13 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, check_scale
 from sklpf._utils.sklearn import at_least
+from sklpf._utils.validation import check_fitted, check_parameter, check_vector
 from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
-from sklpf.models._validation import check_fitted, check_parameter, check_vector
 from sklpf.models.mcrbm._path import MeanCovariancePath, Units, sigmoid
 from sklpf.partition import HAIS
 from sklpf.paths import density_at
 
-# Scales of what training starts from.
-_FACTOR_LENGTH = 0.2
-_MEAN_COMPONENT = 0.05
-_POOLING = 0.01
-# Intercepts to start from: covariance units are on, mean units off.
-_COVARIANCE = 2.0
-_MEAN = -2.0
+_POOLING = 0.01  # share of the weights that training starts from
 _COUNT = [at_least(1), None]
 
 
@@ -391,20 +385,28 @@ class UnitsFamily(CompiledFamily):
         return np.concatenate([np.ravel(slope) for slope in slopes])
 
 
-def _first_units(family, rng) -> Units:
+def _first_units(
+    family,
+    rng,
+    *,
+    factor_length: float = 0.2,
+    mean_component: float = 0.05,
+    covariance_intercept: float = 2.0,  # these units are on, mean units off
+    mean_intercept: float = -2.0,
+) -> Units:
     """Every covariance unit sees a factor of its own, and every factor is seen."""
     (n_factors, n_features), (_, n_covariance), (n_mean, _) = family.shapes[:3]
     factors = rng.standard_normal((n_factors, n_features))
-    factors *= _FACTOR_LENGTH / np.linalg.norm(factors, axis=1, keepdims=True)
+    factors *= factor_length / np.linalg.norm(factors, axis=1, keepdims=True)
     pooling = _POOLING * rng.random((n_factors, n_covariance))
     pairs = np.arange(max(n_factors, n_covariance))
     pooling[pairs % n_factors, pairs % n_covariance] = 1.0
     return Units(
         factors,
         pooling,
-        _MEAN_COMPONENT * rng.standard_normal((n_mean, n_features)),
-        np.full(n_covariance, _COVARIANCE),
-        np.full(n_mean, _MEAN),
+        mean_component * rng.standard_normal((n_mean, n_features)),
+        np.full(n_covariance, covariance_intercept),
+        np.full(n_mean, mean_intercept),
         np.zeros(n_features),
         1.0,
     )

@@ -18,7 +18,6 @@ _STRENGTHS = 4.0 ** np.arange(-8, 2)  # of the covariance units' pull, in what i
 _N_LEVELS = 5000  # of the default estimator
 # In units of rows divided by scale. Beyond the first, differences of log f show no slope any more.
 _LARGEST = {"factors": 1e8, "pooling": 1e8, "noise_std": 1e8, "filters": 1e50}
-_SMALLEST_NOISE = 1e-50
 _SHOWN = {"filters": "mean_components"}
 
 
@@ -225,7 +224,7 @@ class MeanCovariancePath(CompiledDensityPath):
         return Mixture([Gaussian(base.center, 1 / first), *parts])
 
 
-def _check_sizes(units: Units) -> None:
+def _check_sizes(units: Units, *, smallest_noise: float = 1e-50) -> None:
     """Raise ValueError if a parameter is so large or small that log f can't be computed."""
     for name, most in _LARGEST.items():
         largest = float(np.max(np.abs(getattr(units, name)), initial=0.0))
@@ -234,8 +233,8 @@ def _check_sizes(units: Units) -> None:
                 f"{_SHOWN.get(name, name)} must be at most {most:g} in size, got {largest:.3g}:"
                 " rescale X or the parameters"
             )
-    if units.noise_std < _SMALLEST_NOISE:
+    if units.noise_std < smallest_noise:
         raise ValueError(
-            f"noise_std must be at least {_SMALLEST_NOISE:g}, got {units.noise_std:.3g}: rescale X"
+            f"noise_std must be at least {smallest_noise:g}, got {units.noise_std:.3g}: rescale X"
             " or raise it"
         )

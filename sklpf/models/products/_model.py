@@ -11,9 +11,9 @@ from scipy.special import digamma
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.sklearn import StrOptions, at_least
+from sklpf._utils.validation import check_fitted, check_parameter, check_vector
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
-from sklpf.models._validation import check_fitted, check_parameter, check_vector
 from sklpf.models.products._path import (
     SMALLEST_TRUSTED_INDEX,
     Experts,
@@ -22,14 +22,10 @@ from sklpf.models.products._path import (
     dependent_flats,
     index_of_bases,
 )
-from sklpf.models.scoring import Scored, report
 from sklpf.paths import density_at
+from sklpf.scoring import Scored, report
 
-_SMALLEST_CLOSED_INDEX = 0.5  # of tails, that training allows where log Z is closed
 _LARGEST_LOG_EXPONENT = 20.0  # such an expert is a Gaussian
-_STRENGTH = 1.5  # sum of the exponents to start from, in n_features
-_SMALLEST_VARIANCE = 1e-6  # of a direction, of standardised columns
-_SMALLEST_SPREAD = 1e-90  # of a column of X: of its inverse even products are numbers
 
 
 @dataclass(eq=False, repr=False)
@@ -190,7 +186,13 @@ class ProductOfExperts(EnergyBasedModel):
         return model
 
     # -- training
-    def _begin(self, X, rng):
+    def _begin(
+        self,
+        X,
+        rng,
+        *,
+        strength=1.5,  # sum of the exponents, in n_features
+    ):
         n_features = X.shape[1]
         n_components = n_features if self.n_components is None else self.n_components
         if self.algorithm == "ml" and n_components > n_features:
@@ -208,7 +210,7 @@ class ProductOfExperts(EnergyBasedModel):
         d = self._whitening.shape[1]
         filters = rng.standard_normal((n_components, d))
         filters /= np.linalg.norm(filters, axis=1, keepdims=True)
-        exponents = np.full(n_components, _STRENGTH * d / n_components) if self._heavy else None
+        exponents = np.full(n_components, strength * d / n_components) if self._heavy else None
         family = ProductFamily(n_components, d, self._heavy)
         return family, family.pack(Experts(filters, exponents).whitened()[0])
 
@@ -364,7 +366,12 @@ class ProductFamily(CompiledFamily):
             parts.append(-experts.exponents * (weights @ np.log1p(u**2)))
         return np.concatenate(parts)
 
-    def project(self, parameters: Array) -> Array:
+    def project(
+        self,
+        parameters: Array,
+        *,
+        smallest_closed_index: float = 0.5,  # of tails, that training allows where log Z is closed
+    ) -> Array:
         """Return parameters of a product with a normaliser: exponents that are too small are raised
         to a common one. Filters must span R^d, else none has.
         """
@@ -373,7 +380,7 @@ class ProductFamily(CompiledFamily):
         experts = self.unpack(parameters)
         assert experts.exponents is not None  # said by heavy
         smallest = (
-            _SMALLEST_CLOSED_INDEX
+            smallest_closed_index
             if self.n_components == self.n_features
             else SMALLEST_TRUSTED_INDEX
         )
@@ -406,7 +413,13 @@ class ProductFamily(CompiledFamily):
         return closed_log_partition(experts), np.concatenate(parts)
 
 
-def _whitening(X, n: int) -> Array:
+def _whitening(
+    X,
+    n: int,
+    *,
+    smallest_variance: float = 1e-6,  # of a direction, of standardised columns
+    smallest_spread: float = 1e-90,  # of a column of X: of its inverse even products are numbers
+) -> Array:
     """A matrix W with rows (x - mean) @ W of n principal components, of standardised columns, with
     unit variances.
 
@@ -419,20 +432,18 @@ def _whitening(X, n: int) -> Array:
         raise ValueError(
             "X must be small enough for the squares of its values to be finite: rescale it"
         )
-    if np.any((spread > 0) & (spread < _SMALLEST_SPREAD)):
+    if np.any((spread > 0) & (spread < smallest_spread)):
         raise ValueError(
-            f"X has columns that vary by less than {_SMALLEST_SPREAD:g}, of which squares vanish:"
+            f"X has columns that vary by less than {smallest_spread:g}, of which squares vanish:"
             " rescale it"
         )
     scale = np.where(scale > 0, scale, 1.0)
     variances, axes = np.linalg.eigh(np.atleast_2d(np.cov((X / scale).T, bias=True)))
-    n_flat = int(np.sum(variances[-n:] < _SMALLEST_VARIANCE))
+    n_flat = int(np.sum(variances[-n:] < smallest_variance))
     if n_flat:
         warn(
             f"X has no variance along {n_flat} of {n} directions (constant columns, or fewer rows"
             " than features): the likelihood there is that of a small one assumed, so drop such"
             " columns or project X onto fewer features"
         )
-    return (axes / np.sqrt(np.maximum(variances, _SMALLEST_VARIANCE)) / scale[:, np.newaxis])[
-        :, -n:
-    ]
+    return (axes / np.sqrt(np.maximum(variances, smallest_variance)) / scale[:, np.newaxis])[:, -n:]

@@ -23,8 +23,6 @@ from sklpf.partition.alarms import raised
 from sklpf.paths import CompiledDensityPath, Gaussian, Points, StudentT, read_only
 
 _ROUNDING = 1e-7  # of a distance from a span, as a share of the filter's length
-_MOST_SUBSETS = 1000  # of experts that are looked at one by one
-_N_BASES = 20  # of R^d, that are looked at where subsets are more
 SMALLEST_TRUSTED_INDEX = (
     1.0  # of tails that chains can be trusted with: with .5 RTS is 3 to 7 errors off
 )
@@ -39,8 +37,6 @@ _NEAR = {10.0: 0.0, 100.0: SMALLEST_TRUSTED_INDEX}
 # of the default estimator: with 1000, two in five runs on 72 experts with heavy tails don't
 # converge
 _N_LEVELS = 5000
-_SMALLEST_FILTER = 1e-100  # of which squares and products of a few are numbers, and of its inverse
-_LARGEST_EXPONENT = 1e12
 _TOO_SMALL = (
     "exponents_ are too small: the tail index of the product is {:.3g} and must be above 0, else"
     " the density has no normaliser; raise the smallest ones"
@@ -150,7 +146,14 @@ def index_of_bases(filters: Array, exponents: Array) -> float:
     return float(2 * total - 1)
 
 
-def dependent_flats(filters: Array, exponents: Array, width: float = 0.0) -> Flats:
+def dependent_flats(
+    filters: Array,
+    exponents: Array,
+    width: float = 0.0,
+    *,
+    most_subsets: int = 1000,  # of experts that are looked at one by one
+    n_bases: int = 20,  # of R^d, that are looked at where subsets are more
+) -> Flats:
     """Return the flats of dependent filters.
 
     They are found from all sets of filters where these are few, else from the dependencies on some
@@ -177,14 +180,14 @@ def dependent_flats(filters: Array, exponents: Array, width: float = 0.0) -> Fla
     if rank < d:
         found[tuple(range(n_groups))] = rank
     sizes = range(2, min(d, n_groups))
-    few = sum(comb(n_groups, size) for size in sizes) <= _MOST_SUBSETS
+    few = sum(comb(n_groups, size) for size in sizes) <= most_subsets
     if few:
         for size in sizes:
             _add_spans(found, filters, size, width)
     elif rank == d:
         rng = np.random.default_rng(0)
         weights = exponents
-        for _ in range(_N_BASES):
+        for _ in range(n_bases):
             basis = _basis(filters, weights, width)
             if len(basis) == d:
                 _add_dependencies(found, filters, basis, width)
@@ -441,17 +444,23 @@ def _alarms(far_out: TailIndex, near: dict[float, float]) -> tuple[Alarm, ...]:
     return ()
 
 
-def _check(experts: Experts) -> None:
+def _check(
+    experts: Experts,
+    *,
+    # of which squares and products of a few are numbers, and of its inverse
+    smallest_filter: float = 1e-100,
+    largest_exponent: float = 1e12,
+) -> None:
     n_components, d = experts.filters.shape
     largest = float(np.abs(experts.filters).max(initial=0.0))  # no float32, which has no 1e100
-    if largest and not _SMALLEST_FILTER < largest < 1 / _SMALLEST_FILTER:
+    if largest and not smallest_filter < largest < 1 / smallest_filter:
         raise ValueError(
-            f"components_ must have entries of a size between {_SMALLEST_FILTER:g} and"
-            f" {1 / _SMALLEST_FILTER:g}, got {largest:.3g}: rescale X or the components"
+            f"components_ must have entries of a size between {smallest_filter:g} and"
+            f" {1 / smallest_filter:g}, got {largest:.3g}: rescale X or the components"
         )
-    if experts.exponents is not None and experts.exponents.max() > _LARGEST_EXPONENT:
+    if experts.exponents is not None and experts.exponents.max() > largest_exponent:
         raise ValueError(
-            f"exponents_ must be at most {_LARGEST_EXPONENT:g}, got"
+            f"exponents_ must be at most {largest_exponent:g}, got"
             f" {experts.exponents.max():.3g}: lower the largest ones"
         )
     if n_components < d or np.linalg.matrix_rank(experts.filters) < d:

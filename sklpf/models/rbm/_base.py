@@ -31,10 +31,7 @@ from sklpf._utils.sklearn import (
     TransformerMixin,
     at_least,
 )
-from sklpf.models._density_ratio_path import draws_of_both
-from sklpf.models._enumerable_path import BinaryUnits
-from sklpf.models._learning import all_or_nothing, check_goes_on, drawing_all_or_nothing
-from sklpf.models._validation import (
+from sklpf._utils.validation import (
     base_means,
     check_fitted,
     check_parameter,
@@ -43,18 +40,17 @@ from sklpf.models._validation import (
     named_by_model,
     rows_without,
 )
+from sklpf.models._density_ratio_path import draws_of_both
+from sklpf.models._enumerable_path import BinaryUnits
+from sklpf.models._learning import all_or_nothing, check_goes_on, drawing_all_or_nothing
 from sklpf.models.rbm._checkpoints_path import RBMRatioPath, RBMTrajectoryPath
 from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_tracker
 from sklpf.models.rbm._path import RBMPath
-from sklpf.models.scoring import SCORING, LogLikelihoodMixin
+from sklpf.scoring import SCORING, LogLikelihoodMixin
 from sklpf.training import train
 
-_ROWS_AT_ONCE = 1024  # of the float64 inputs of the hidden layer
-_N_DRAWS = 128  # of each of two models, for every ladder
 _MOST_STARTS = 50  # rows, and chains, of training that are kept to look for regions
-# Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs.
-_SMALLEST_MEAN = 1e-3
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -425,7 +421,12 @@ class DiscreteRBM(RBM):
             values[rows] += safe_sparse_dot(x, bias)
         return values, binary_rows(X)
 
-    def _ratio_path(self, other):
+    def _ratio_path(
+        self,
+        other,
+        *,
+        n_draws=128,  # of each of two models, for every ladder
+    ):
         """The path to another model of the same visible units, None for models of other kinds."""
         if not isinstance(other, DiscreteRBM):
             return None
@@ -433,7 +434,7 @@ class DiscreteRBM(RBM):
         if not same_units or other.n_features_in_ != self.n_features_in_:
             return None
         models = self, other
-        draws = draws_of_both(models, _N_DRAWS)
+        draws = draws_of_both(models, n_draws)
         if draws is None:
             return None
         a, b = (Parameters.of(model).astype(np.float64) for model in models)
@@ -441,22 +442,34 @@ class DiscreteRBM(RBM):
         return RBMRatioPath(a, b, draws_a, draws_b, visible_units=self._visible_units)
 
 
-def _given_means(values: Array, name: str) -> Array:
+def _given_means(
+    values: Array,
+    name: str,
+    *,
+    # Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST
+    # RBMs.
+    smallest: float = 1e-3,
+) -> Array:
     """Given means of the visible units, moved away from 0 and 1."""
     if not np.all((values >= 0) & (values <= 1)):
         raise ValueError(
             f"{name} must hold means of the visible units, between 0 and 1; take them from the"
             " training data"
         )
-    return values.clip(_SMALLEST_MEAN, 1 - _SMALLEST_MEAN)
+    return values.clip(smallest, 1 - smallest)
 
 
 # ---- rows
-def hidden_fields(model, X):
+def hidden_fields(
+    model,
+    X,
+    *,
+    rows_at_once=1024,  # of the float64 inputs of the hidden layer
+):
     """Blocks of rows: (slice, rows as float64, input of the hidden units (n, n_components))."""
     weights = model.components_.T.astype(np.float64)
     bias = model.intercept_hidden_.astype(np.float64)
-    for rows in gen_batches(X.shape[0], _ROWS_AT_ONCE):
+    for rows in gen_batches(X.shape[0], rows_at_once):
         x = X[rows].astype(np.float64)
         yield rows, x, np.ascontiguousarray(safe_sparse_dot(x, weights, dense_output=True) + bias)
 

@@ -27,7 +27,6 @@ _WORK_PER_SEGMENT = 2e10  # weights times sweeps, about a second
 
 # Of paths from one model to another.
 _N_SWEEPS = 4096
-_LEAST_ALIKE = 0.5
 
 
 class CheckpointState(NamedTuple):
@@ -317,7 +316,9 @@ class RBMRatioPath(CheckpointsPath):
 
 
 # ---- two models side by side
-def match_units(weights_a: NDArray, weights_b: NDArray, variance: NDArray) -> Integers:
+def match_units(
+    weights_a: NDArray, weights_b: NDArray, variance: NDArray, *, least_alike: float = 0.5
+) -> Integers:
     """Return pairs of hidden units (n, 2) of two models that do nearly the same at visible units of
     a given variance.
 
@@ -327,7 +328,7 @@ def match_units(weights_a: NDArray, weights_b: NDArray, variance: NDArray) -> In
     """
     covariance = (weights_a * variance) @ weights_b.T
     var_a, var_b = ((w * variance * w).sum(axis=1) for w in (weights_a, weights_b))
-    gain = covariance - _LEAST_ALIKE / 2 * (var_a[:, np.newaxis] + var_b)
+    gain = covariance - least_alike / 2 * (var_a[:, np.newaxis] + var_b)
     pairs = np.stack(linear_sum_assignment(np.maximum(gain, 0), maximize=True), axis=1)
     return pairs[gain[pairs[:, 0], pairs[:, 1]] > 0]
 

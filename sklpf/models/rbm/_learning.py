@@ -27,14 +27,8 @@ _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
 # Rows times visible times hidden units of an update, of which a thread takes at least half: one
 # millisecond or so, beside which waiting for others, 10 µs an update, is little
 _WORK_FOR_THREADS = 1 << 22
-
-# Of trajectories.
-_LEAST_ACCEPTANCE = 0.5  # of swaps between neighbours, unless training jumps
-_FIRST = 10  # updates before the first look
-_GROWTH = 1.1  # of the number of updates from look to look
-_N_CHAINS = 100
-_N_SWEEPS = 5  # of the chains at each look
-_SMALLEST_PIECE = 0.02  # rejection rate that a piece of the path has at least
+_FIRST = 10  # updates before the first look at a trajectory
+_N_CHAINS = 100  # of a trajectory
 
 
 class Parameters(NamedTuple):
@@ -411,18 +405,30 @@ class Trajectory:
         """Number of updates after which the next look is due."""
         return self.next_look - self.n_updates
 
-    def after(self, n: int, trainer) -> Trajectory:
+    def after(
+        self,
+        n: int,
+        trainer,
+        *,
+        growth: float = 1.1,  # of the number of updates from look to look
+    ) -> Trajectory:
         """Return what is kept after n further updates, at most as many as until the next look."""
         now = replace(self, n_updates=self.n_updates + n)
         if now.n_until_look:
             return now
-        next_look = max(now.n_updates + 1, int(_GROWTH * now.n_updates))
+        next_look = max(now.n_updates + 1, int(growth * now.n_updates))
         return replace(now, next_look=next_look)._look(trainer.parameters)
 
-    def _look(self, parameters: Parameters) -> Trajectory:
+    def _look(
+        self,
+        parameters: Parameters,
+        *,
+        least_acceptance: float = 0.5,  # of swaps between neighbours, unless training jumps
+        n_sweeps: int = 5,  # of the chains at each look
+    ) -> Trajectory:
         rng = np.random.default_rng([self.seed, self.n_updates])
         h = self.h
-        for _ in range(_N_SWEEPS):
+        for _ in range(n_sweeps):
             v, h = parameters.gibbs(h, rng, self.units)
         here = Point(parameters.astype(np.float32), v)
         now = replace(self, latest=here, h=h)
@@ -431,17 +437,21 @@ class Trajectory:
         if 0 < distance < self.distance:  # negative where chains lag far behind
             return replace(now, kept=self.kept[:1], rejections=(), distance=distance)
         last = self.kept[-1]
-        if self.latest is last or acceptance(last, here) >= _LEAST_ACCEPTANCE:
+        if self.latest is last or acceptance(last, here) >= least_acceptance:
             return now
         rejections = *self.rejections, 1 - acceptance(last, self.latest)
         return replace(now, kept=(*self.kept, self.latest), rejections=rejections)
 
-    def to_path(self) -> tuple[Array32, Array]:
+    def to_path(
+        self,
+        *,
+        smallest_piece: float = 0.02,  # rejection rate that a piece of the path has at least
+    ) -> tuple[Array32, Array]:
         """Return the checkpoints (C, J + 1, M + 1), weights with biases below and beside them, and
         their betas (C,), so that levels at equal distances reject about equally often.
         """
         rejections = *self.rejections, 1 - acceptance(self.kept[-1], self.latest)
-        lengths = np.cumsum(np.maximum(rejections, _SMALLEST_PIECE))
+        lengths = np.cumsum(np.maximum(rejections, smallest_piece))
         parameters = np.stack([point.parameters.as_one() for point in self.kept])
         return parameters[1:].astype(np.float32), lengths[:-1] / lengths[-1]
 

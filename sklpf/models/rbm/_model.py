@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.validation import SparseInput, evenly_spaced
 from sklpf._utils.warnings import warn
 from sklpf.models._enumerable_path import NOT_BINARY
-from sklpf.models._validation import SparseInput, evenly_spaced
 from sklpf.models.rbm._base import DiscreteRBM, binary_rows, hidden_fields
 
 _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
-_ROUNDING = 1e-6  # of values scaled to [0, 1]
-_VERBOSE_WORK = 1e8  # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
 
 
 @dataclass(eq=False, repr=False)
@@ -223,22 +221,35 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
         return units.astype(self.components_.dtype)
 
     # -- steps of training
-    def _training_rows(self, X, reset):
+    def _training_rows(
+        self,
+        X,
+        reset,
+        *,
+        rounding=1e-6,  # of values scaled to [0, 1]
+    ):
         """X validated, with a warning if values lie outside [0, 1] by more than rounding."""
         X = self._validate(X, reset=reset)
         values = X.data if sp.issparse(X) else X
-        if values.size and (values.min() < -_ROUNDING or values.max() > 1 + _ROUNDING):
+        if values.size and (values.min() < -rounding or values.max() > 1 + rounding):
             warn(
                 "X holds values outside [0, 1], but the visible units are binary: binarise X, of"
                 " spins -1 and 1 take (X + 1) / 2"
             )
         return X
 
-    def _report(self, trainer, iteration) -> str:
+    def _report(
+        self,
+        trainer,
+        iteration,
+        *,
+        # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
+        most_work: float = 1e8,
+    ) -> str:
         """The line that `verbose` prints after a pass: the pseudo-likelihood of some rows."""
         trainer.store(self)
         X = trainer.X
-        n_rows = max(10, int(_VERBOSE_WORK / (self.components_.size * X.shape[1])))
+        n_rows = max(10, int(most_work / (self.components_.size * X.shape[1])))
         some = evenly_spaced(X, n_rows)
         return f"pseudo-likelihood = {pseudo_log_likelihood(self, some).mean():.2f}"
 

@@ -15,19 +15,13 @@ from sklearn.model_selection import train_test_split
 
 from sklpf._utils.numbers import Array32
 from sklpf._utils.parallel import one_blas_thread
+from sklpf._utils.validation import evenly_spaced
 from sklpf._utils.warnings import warn
-from sklpf.models._validation import evenly_spaced
 from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._path import RBMPath
 from sklpf.training import EarlyStopping, LogPartitionTracker
 
-_N_PASSES = 5  # that are compared
 _N_ROWS = 200  # of the data, and chains for the model
-_N_SWEEPS = 5  # of the chains at each pass
-# Scatter between passes above which fit warns: two half-widths of the 95 % sampling interval of a
-# score of as many rows as are trained on, in standard errors.
-_MOST_SCATTER = 3.92
-_NEGLIGIBLE_SCATTER = 0.01  # nats a row, where rows that are alike have no sampling error
 ATTRIBUTES = (
     "log_partition_curve_",
     "log_partition_std_errors_",
@@ -36,13 +30,15 @@ ATTRIBUTES = (
     "best_iteration_",
     "log_likelihood_scatter_",
 )
-# Of particles: up to a fifth of the time of a pass.
-_MOVES_PER_ROW = 0.25
-_MOVES_PER_BATCH = 1.5
-_WORK_PER_PASS = 8e8  # weights times moves of a particle that a pass may cost anyway, 0.02 s
 
 
-def log_likelihood_scatter(passes: Sequence[Parameters], model, trainer) -> float:
+def log_likelihood_scatter(
+    passes: Sequence[Parameters],
+    model,
+    trainer,
+    *,
+    n_sweeps: int = 5,  # of the chains at each pass
+) -> float:
     """Standard deviation of the log-likelihood around its trend over consecutive passes.
 
     log f_b - log f_a is averaged over rows of the data; log Z_b - log Z_a is about its average over
@@ -71,7 +67,7 @@ def log_likelihood_scatter(passes: Sequence[Parameters], model, trainer) -> floa
     draws = []
     with one_blas_thread(), np.errstate(over="ignore"):
         for parameters in passes:
-            for _ in range(_N_SWEEPS):
+            for _ in range(n_sweeps):
                 v, h = parameters.gibbs(h, rng, model._visible_units)
             draws.append(v)
         gains = [
@@ -91,15 +87,24 @@ def _some_rows(trainer) -> Array32:
     return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float32)
 
 
-def warn_of_scatter(scatter: float, model, parameters: Parameters, trainer) -> None:
+def warn_of_scatter(
+    scatter: float,
+    model,
+    parameters: Parameters,
+    trainer,
+    *,
+    # two half-widths of the 95 % interval of a score of as many rows, in standard errors
+    most_scatter: float = 3.92,
+    negligible: float = 0.01,  # nats a row, where rows that are alike have no sampling error
+) -> None:
     """Warn that training has not settled, if the log-likelihood scatters between passes by more
     than the sampling error of a score of as many rows as those of training.
     """
     rows = _some_rows(trainer)
-    if not scatter > _NEGLIGIBLE_SCATTER or len(rows) < 2:
+    if not scatter > negligible or len(rows) < 2:
         return
     spread = parameters.log_f(rows).std(ddof=1)  # log Z is common to all
-    if scatter > _MOST_SCATTER * spread / np.sqrt(trainer.X.shape[0]):
+    if scatter > most_scatter * spread / np.sqrt(trainer.X.shape[0]):
         remedies = "raise n_iter or lower learning_rate"
         warn(
             f"training has not settled: the log-likelihood scattered by {scatter:.2g} nats a row"
@@ -133,7 +138,14 @@ def split(model, X, rng) -> tuple[Any, Any]:
 
 
 def make_tracker(
-    model, n_rows: int, before: LogPartitionTracker | None = None
+    model,
+    n_rows: int,
+    before: LogPartitionTracker | None = None,
+    *,
+    moves_per_row: float = 0.25,
+    moves_per_batch: float = 1.5,
+    # weights times moves of a particle that a pass may cost anyway, 0.02 s
+    work_per_pass: float = 8e8,
 ) -> LogPartitionTracker:
     """The tracker of a model that sees `n_rows` rows in a pass, which may go on from where another
     one stands.
@@ -141,12 +153,12 @@ def make_tracker(
     It draws nothing from the model's generator.
     """
     method = model.track_log_partition or "particles"
-    n_moves = n_rows * (_MOVES_PER_ROW + _MOVES_PER_BATCH / min(model.batch_size, n_rows))
+    n_moves = n_rows * (moves_per_row + moves_per_batch / min(model.batch_size, n_rows))
     tracker = LogPartitionTracker(
         functools.partial(path_of, model.visible_mean_, model._visible_units),
         model._partition_seed,
         method,
-        n_moves=max(n_moves, _WORK_PER_PASS / model.components_.size),
+        n_moves=max(n_moves, work_per_pass / model.components_.size),
     )
     return tracker if before is None or before.method != method else tracker.after(before)
 
@@ -163,10 +175,17 @@ class Monitor:
         Rows of a pass.
     """
 
-    def __init__(self, model, X_validation, n_rows: int):
+    def __init__(
+        self,
+        model,
+        X_validation,
+        n_rows: int,
+        *,
+        n_passes: int = 5,  # that are compared
+    ):
         self.tracker: LogPartitionTracker | None = None
         self.stopping: EarlyStopping | None = None
-        self.last_passes: deque[Parameters] = deque(maxlen=_N_PASSES)
+        self.last_passes: deque[Parameters] = deque(maxlen=n_passes)
         if X_validation is not None or model.track_log_partition:
             self.tracker = make_tracker(model, n_rows)
         if X_validation is not None:

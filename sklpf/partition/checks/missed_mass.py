@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
 _LARGEST = 50.0  # nats, where a run has missed nearly everything
-_ERRORS_OF_ELLIPSOIDS = 0.5  # standard errors of log Z that what is missed on R^d must be worth
-_CHAINS_A_REGION = 40  # forward chains for each region from which ten reverse chains start
-_LARGEST_WEIGHT = 500.0  # nats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +87,13 @@ class MissedMass(Finding):
         return [alarm], {"missed_region": centres[0]}
 
 
-def _with_reverse_chains(found: Any, work: Work) -> Any:
+def _with_reverse_chains(
+    found: Any,
+    work: Work,
+    *,
+    chains_a_region: int = 40,  # forward chains for each region from which ten reverse chains start
+    largest_weight: float = 500.0,  # nats
+) -> Any:
     """Return regions with the weights of reverse chains from those of which a run of independent
     chains has few draws: a hundred draws can't show that 4 % are missing.
     """
@@ -101,7 +104,7 @@ def _with_reverse_chains(found: Any, work: Work) -> Any:
     estimate = mean_weight(run.up)
     seen = RegionMasses.of(regions, run.draws, run.base_log_partition + estimate.log_mean)
     unseen = seen.unseen()
-    worst = np.argsort(-unseen)[: max(2, len(run.up) // _CHAINS_A_REGION)]
+    worst = np.argsort(-unseen)[: max(2, len(run.up) // chains_a_region)]
     places = worst[unseen[worst] > max(threshold("missed-region", "nats"), estimate.delta / 2)]
     if not len(places):
         return found
@@ -113,7 +116,7 @@ def _with_reverse_chains(found: Any, work: Work) -> Any:
     down = anneal_down([plan], [state], 1, "reverse from regions", work.n_jobs)[0]
     log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
     weights = np.full(len(unseen), np.nan)
-    weights[places] = np.exp(np.minimum(log_weights, _LARGEST_WEIGHT))
+    weights[places] = np.exp(np.minimum(log_weights, largest_weight))
     cost = down.size * (len(run.ladder) - 1)
     return replace(found, weight_from_target=weights, n_evaluations=found.n_evaluations + cost)
 
@@ -241,7 +244,14 @@ def checked_modes(run: Run, log_partition: float) -> list[CheckedMode]:
     return [CheckedMode(centre, *own) for centre, own in zip(run.regions.centres, numbers)]
 
 
-def missed_regions(run: Run, result: PartitionResult, strictness: Strictness) -> list[int]:
+def missed_regions(
+    run: Run,
+    result: PartitionResult,
+    strictness: Strictness,
+    *,
+    # standard errors of log Z that what is missed on R^d must be worth
+    errors_of_ellipsoids: float = 0.5,
+) -> list[int]:
     """The places, among all that are known, of the regions that a run has missed; the worst first.
 
     Each is tested by itself, and many small ones together (`_miss_together`). Either test alarms in
@@ -257,7 +267,7 @@ def missed_regions(run: Run, result: PartitionResult, strictness: Strictness) ->
     slack = strictness.run_errors * result.std_error
     # Ellipsoids are small parts of what a run of a density misses where they are on a slope.
     is_small = regions.factors is not None
-    slack_of_share = _ERRORS_OF_ELLIPSOIDS * result.std_error if is_small else slack
+    slack_of_share = errors_of_ellipsoids * result.std_error if is_small else slack
     # the share of Z that would move log Z by more than its error, and by .015 nats
     least_nats = threshold("missed-region", "nats")
     material = float(np.expm1(np.clip(slack_of_share, least_nats, _LARGEST)))

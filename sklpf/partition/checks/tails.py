@@ -21,36 +21,13 @@ from sklpf.uncertainty import effective_sample_size
 # in scales of the base: power laws that start within 1e7 of them are found
 _RADII = 10.0 ** np.arange(11)
 _FARTHER = 1e10 * _RADII  # where a density still rises
-_FEWEST_RADII = 5  # that must be finite, else nothing is said
-# rays
-_N_RANDOM = 16
-_MOST_AXES = 100
-_N_SCOUTS = 16
+_MOST_AXES = 100  # along which rays go
 # of s within two decades; a power law has none, exp(-r^a) has 100^a - 1, exp(-log^2 r) has .27
 _GROWTH = 0.1
 _FLAT = 1e-3  # s below which f is flat
-# of columns that the density does not depend on
-_N_UNMOVED = 3  # points
-_FAR = 1e6  # times as far as a point, at least in scales of the base
-_MOST_NAMED = 5
-# for every dimension; above, a power law and a normal base give errors < .005 nats, and cover
-_LARGEST_POWER = 20.0
-_MOST_DF = 8.0  # that are recommended
 _LOG_LARGEST = np.log(np.finfo(np.float64).max)  # of a distance
-# of poles at the boundary of the support
-_MOST_COORDINATES = 64
-_FEWEST_TO_BOUNDARY = 8  # rays
-_REACH = 1e3  # scales of the base
-_HALVINGS = 60
+_REACH = 1e3  # scales of the base, within which a boundary of the support is looked for
 _SHARES = 10.0 ** -np.arange(2, 10)  # of the distance from a scout to the boundary
-_RESOLVED = 1e4  # times the rounding error of a distance
-# of scouts
-_N_CHAINS = 64
-_N_LEVELS = 20
-_N_MOVES = 3
-_N_LAST_MOVES = 40
-_LONGEST_MOVE = 10.0  # in standard deviations of its points
-_N_MORE_DRAWS = 5000  # where scouts have met nothing but one constant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +57,15 @@ class Rays(NamedTuple):
     drawn: NDArray[np.bool_]
 
 
-def tail_alarms(path: GeometricPath, key: tuple[int, int]) -> tuple[Alarm, ...]:
+def tail_alarms(
+    path: GeometricPath,
+    key: tuple[int, int],
+    scouts: Scouts | None = None,
+    *,
+    n_scouts: int = 16,
+    # of r for every dimension: above it a normal base gives errors < .005 nats, and covers
+    largest_power: float = 20.0,
+) -> tuple[Alarm, ...]:
     """Raise an alarm if the tails of a `GeometricPath`'s target are heavier than the base's; empty
     if they aren't. Where the path knows its alarms, only points at which log f is NaN are looked
     for, if there may be such.
@@ -93,6 +78,8 @@ def tail_alarms(path: GeometricPath, key: tuple[int, int]) -> tuple[Alarm, ...]:
     At the boundary of the support, where f is 0 beyond it or the box ends, f may rise as a power of
     the distance. If the base does not, weights there have a power law too, and a pole that holds
     much of the mass in next to no volume is missed.
+
+    Scouts are points near the mass; None looks for them.
 
     Raises
     ------
@@ -107,16 +94,18 @@ def tail_alarms(path: GeometricPath, key: tuple[int, int]) -> tuple[Alarm, ...]:
     known = path.tail_alarms
     with np.errstate(all="ignore"):  # far out anything may happen
         if known is not None:
-            return (*known, *_nan_alarms(_scouts(path, rng))) if path.may_be_nan else known
+            return (
+                (*known, *_nan_alarms(scouts or _scouts(path, rng))) if path.may_be_nan else known
+            )
         if d:
             axes, drawn = _directions(path, rng)
-        scouts = _scouts(path, rng)
+        scouts = scouts or _scouts(path, rng)
         alarms = (*_nan_alarms(scouts), *_pole_alarms(path, scouts, rng))
         if not d:
             return alarms
         check_columns(path, scouts.position)
         rays = _rays(
-            path, np.concatenate([drawn, scouts.position[:_N_SCOUTS] - path.base.center]), axes
+            path, np.concatenate([drawn, scouts.position[:n_scouts] - path.base.center]), axes
         )
         base, target = _log_densities(path, rays, _RADII)
         is_constant = np.isfinite(target[-1]) & (target[-1] == target[-2])
@@ -140,7 +129,7 @@ def tail_alarms(path: GeometricPath, key: tuple[int, int]) -> tuple[Alarm, ...]:
         raise ValueError(_improper(exponent[improper].min(), d, path.n_dimensions - d))
     heavier = (
         (exponent - size < base_exponent - d - threshold("heavy-tails", "exponent"))
-        & (exponent <= _LARGEST_POWER * size)
+        & (exponent <= largest_power * size)
         & levels
     )
     if not heavier.any():
@@ -149,7 +138,13 @@ def tail_alarms(path: GeometricPath, key: tuple[int, int]) -> tuple[Alarm, ...]:
 
 
 @np.errstate(all="ignore")  # far out anything may happen
-def check_columns(path: GeometricPath, points: Array) -> None:
+def check_columns(
+    path: GeometricPath,
+    points: Array,
+    *,
+    n_unmoved: int = 3,  # points
+    far: float = 1e6,  # times as far as a point, at least in scales of the base
+) -> None:
     """Raise ValueError if the target does not depend on some open columns at all.
 
     It is compared at a few of some points (n, d) with those that are a million times as far away,
@@ -162,10 +157,10 @@ def check_columns(path: GeometricPath, points: Array) -> None:
     unused = np.asarray(is_open.any(axis=0))
     scale = np.broadcast_to(path.base.scale, path.n_dimensions)
     log_f = evaluate_bisecting_failures(path.raw_log_density, points)
-    usable = np.flatnonzero(np.isfinite(log_f))[:_N_UNMOVED]
+    usable = np.flatnonzero(np.isfinite(log_f))[:n_unmoved]
     for here in usable:
         farthest = np.max(np.abs(points[here]) / scale)  # beside which a step must not be lost
-        steps = _FAR * (1 + farthest) * np.stack([-scale, scale])
+        steps = far * (1 + farthest) * np.stack([-scale, scale])
         sides, columns = np.nonzero(is_open & unused)
         for first in range(0, len(columns), _MOST_AXES):
             some = slice(first, first + _MOST_AXES)
@@ -181,11 +176,11 @@ def check_columns(path: GeometricPath, points: Array) -> None:
         )
 
 
-def _named(columns: NDArray) -> str:
+def _named(columns: NDArray, *, most_named: int = 5) -> str:
     """Names of columns, such as "columns 2 and 5"."""
     if len(columns) == 1:
         return f"column {columns[0]}"
-    if len(columns) > _MOST_NAMED:
+    if len(columns) > most_named:
         return f"{len(columns)} columns, such as {columns[0]}"
     return f"columns {', '.join(map(str, columns[:-1]))} and {columns[-1]}"
 
@@ -212,14 +207,20 @@ def _improper(exponent, d, n_closed) -> str:
     )
 
 
-def _heavy(exponents, indices, is_bounded: bool) -> Alarm:
+def _heavy(
+    exponents,
+    indices,
+    is_bounded: bool,
+    *,
+    most_df: float = 8.0,  # that are recommended
+) -> Alarm:
     index = indices.min()
-    df = f"at most {min(index, _MOST_DF):.2g}" if index > 0.1 else "few"
+    df = f"at most {min(index, most_df):.2g}" if index > 0.1 else "few"
     falls = _fall(exponents[indices.argmin()])
     return raised("heavy-tails", "tails", "bounded" if is_bounded else "", falls=falls, df=df)
 
 
-def _nan_alarms(scouts: _Scouts) -> tuple[Alarm, ...]:
+def _nan_alarms(scouts: Scouts) -> tuple[Alarm, ...]:
     if not scouts.nan_share > threshold("not-a-number", "share"):
         return ()
     return (raised("not-a-number", "points", percent=100 * scouts.nan_share),)
@@ -250,7 +251,13 @@ class _AxisRays(NamedTuple):
         return _at(path, position)
 
 
-def _pole_alarms(path, scouts: _Scouts, rng) -> tuple[Alarm, ...]:
+def _pole_alarms(
+    path,
+    scouts: Scouts,
+    rng,
+    *,
+    resolved: float = 1e4,  # times the rounding error of a distance
+) -> tuple[Alarm, ...]:
     """An alarm if f rises at the boundary of its support as a power of the distance t, so that the
     mass within t is t^a, and the base's mass, t^b, is so much smaller that weights have too heavy a
     tail. Its index b / (b - a) is the same in any coordinates.
@@ -262,7 +269,7 @@ def _pole_alarms(path, scouts: _Scouts, rng) -> tuple[Alarm, ...]:
     coordinates = boundary - rays.sign * _SHARES[:, np.newaxis] * length
     distance = np.abs(coordinates - boundary)
     log_f = np.array([rays.log_densities(path, each) for each in coordinates])
-    log_f = np.where((distance > _RESOLVED * rounding)[:, np.newaxis], log_f, np.nan)
+    log_f = np.where((distance > resolved * rounding)[:, np.newaxis], log_f, np.nan)
     log_mass = log_f + np.log(distance)[:, np.newaxis]
     indices = np.diff(log_mass, axis=0) / np.diff(np.log(distance), axis=0)[:, np.newaxis]
 
@@ -277,7 +284,7 @@ def _pole_alarms(path, scouts: _Scouts, rng) -> tuple[Alarm, ...]:
     if not pole.any():
         return ()
     ray = seen[pole][target[pole].argmin()]
-    where = boundary[ray] if abs(boundary[ray]) > _RESOLVED * rounding[ray] else 0.0
+    where = boundary[ray] if abs(boundary[ray]) > resolved * rounding[ray] else 0.0
     return (
         raised(
             "heavy-tails",
@@ -290,13 +297,21 @@ def _pole_alarms(path, scouts: _Scouts, rng) -> tuple[Alarm, ...]:
     )
 
 
-def _to_boundary(path, scouts: _Scouts, rng) -> tuple[_AxisRays, Array, Array]:
+def _to_boundary(
+    path,
+    scouts: Scouts,
+    rng,
+    *,
+    most_coordinates: int = 64,
+    fewest: int = 8,  # rays
+    n_halvings: int = 60,
+) -> tuple[_AxisRays, Array, Array]:
     """Rays from scouts that meet the boundary of the support, its coordinate, and rounding error,
     both (n,).
     """
     d = path.n_dimensions
-    axes = np.repeat(rng.permutation(d)[:_MOST_COORDINATES], 2)
-    axes = np.resize(axes, max(len(axes), _FEWEST_TO_BOUNDARY))
+    axes = np.repeat(rng.permutation(d)[:most_coordinates], 2)
+    axes = np.resize(axes, max(len(axes), fewest))
     points = rng.choice(scouts.position, len(axes))
     rays = _AxisRays(points, axes, np.resize([-1.0, 1.0], len(axes)))
     sides = np.full((2, d), [[-np.inf], [np.inf]]) if path.bounds is None else path.bounds
@@ -310,7 +325,7 @@ def _to_boundary(path, scouts: _Scouts, rng) -> tuple[_AxisRays, Array, Array]:
     rays, outside, inside = rays.take(ends), outside[ends], inside[ends]
 
     searched = inside != outside
-    for _ in range(_HALVINGS if searched.any() else 0):
+    for _ in range(n_halvings if searched.any() else 0):
         middle = (inside[searched] + outside[searched]) / 2
         is_inside = np.isfinite(rays.take(searched).log_densities(path, middle)[1])
         inside[searched] = np.where(is_inside, middle, inside[searched])
@@ -318,7 +333,7 @@ def _to_boundary(path, scouts: _Scouts, rng) -> tuple[_AxisRays, Array, Array]:
     return rays, outside, np.maximum(np.abs(outside - inside), np.spacing(np.abs(outside)))
 
 
-def _directions(path, rng) -> tuple[NDArray, NDArray]:
+def _directions(path, rng, *, n_random: int = 16) -> tuple[NDArray, NDArray]:
     """The base's axes, and directions that are drawn at random and their opposites, (n, d)."""
     base = path.base
     d = path.n_dimensions
@@ -328,7 +343,7 @@ def _directions(path, rng) -> tuple[NDArray, NDArray]:
     axes = axes[rng.permutation(d)[:_MOST_AXES]] * rng.choice(
         [-1.0, 1.0], size=(min(d, _MOST_AXES), 1)
     )
-    drawn = scale * rng.standard_normal((_N_RANDOM // 2, d))
+    drawn = scale * rng.standard_normal((n_random // 2, d))
     return axes, np.concatenate([drawn, -drawn])
 
 
@@ -371,7 +386,12 @@ def _at(path, position) -> NDArray:
     return np.stack([base, target])
 
 
-def _exponents(base, target) -> tuple[NDArray, NDArray, NDArray]:
+def _exponents(
+    base,
+    target,
+    *,
+    fewest_radii: int = 5,  # that must be finite, else nothing is said
+) -> tuple[NDArray, NDArray, NDArray]:
     """Return whether the target's exponent s levels off along each ray, its value far out, and the
     base's, which is infinite where it does not level off; all of shape (n_rays,).
     """
@@ -379,8 +399,8 @@ def _exponents(base, target) -> tuple[NDArray, NDArray, NDArray]:
     here = np.minimum(n_finite, len(target) - 1), np.arange(target.shape[1])
     # at the boundary of the support, or where f underflows
     ends = (n_finite < len(target)) & (target[here] == -np.inf)
-    enough = (n_finite >= _FEWEST_RADII) & ~ends
-    last = np.maximum(n_finite, _FEWEST_RADII) - 1
+    enough = (n_finite >= fewest_radii) & ~ends
+    last = np.maximum(n_finite, fewest_radii) - 1
     levels, exponent = _level(target, last)
     base_levels, base_exponent = _level(base, last)
     light = ~base_levels & np.isfinite(base_exponent) | (base[last, here[1]] == -np.inf)
@@ -396,7 +416,7 @@ def _level(values, last) -> tuple[NDArray, NDArray]:
     return there <= before + _GROWTH * np.abs(before) + _FLAT, there
 
 
-class _Scouts(NamedTuple):
+class Scouts(NamedTuple):
     """Points near the target's mass, shape (n, d), the highest log f at them, and the share of all
     points that were tried at which log f was NaN.
     """
@@ -406,37 +426,51 @@ class _Scouts(NamedTuple):
     nan_share: float
 
 
-def _scouts(path, rng) -> _Scouts:
+def _scouts(
+    path,
+    rng,
+    *,
+    n_chains: int = 64,
+    n_levels: int = 20,
+    n_moves: int = 3,
+    n_last_moves: int = 40,  # at the target
+    longest_move: float = 10.0,  # in standard deviations of its points
+) -> Scouts:
     """Base draws that are moved and resampled at a few inverse temperatures."""
-    position = np.asarray(path.base.sample(_N_CHAINS, rng), dtype=np.float64)
+    position = np.asarray(path.base.sample(n_chains, rng), dtype=np.float64)
     ends = _at(path, position)
     beta = 0.0
     step = 2.4 / np.sqrt(path.n_dimensions)
     nan_shares = [np.mean(np.isnan(ends[1]))]
-    for level in range(_N_LEVELS):
+    for level in range(n_levels):
         gain = np.where(np.isfinite(ends).all(axis=0), ends[1] - ends[0], -np.inf)
-        new = 1.0 if level == _N_LEVELS - 1 else beta + _step(gain, 1 - beta)
+        new = 1.0 if level == n_levels - 1 else beta + _step(gain, 1 - beta)
         log_weights = (new - beta) * gain
         if not np.any(log_weights > -np.inf):
             break
         weights = np.exp(log_weights - log_weights.max())
-        chosen = rng.choice(_N_CHAINS, size=_N_CHAINS, p=weights / weights.sum())
+        chosen = rng.choice(n_chains, size=n_chains, p=weights / weights.sum())
         beta = new
         position = position[chosen]
         ends = ends[:, chosen]
-        for _ in range(_N_MOVES if beta < 1 else _N_LAST_MOVES):
+        for _ in range(n_moves if beta < 1 else n_last_moves):
             position, ends, rate, nan_share = _move(path, position, ends, beta, step, rng)
             nan_shares.append(nan_share)
-            step = min(_LONGEST_MOVE, step * (1.3 if rate > 0.3 else 0.7))
+            step = min(longest_move, step * (1.3 if rate > 0.3 else 0.7))
         if beta == 1:
             break
     highest = np.max(ends[1], initial=-np.inf, where=~np.isnan(ends[1]))
-    return _Scouts(position, float(highest), float(np.mean(nan_shares)))
+    return Scouts(position, float(highest), float(np.mean(nan_shares)))
 
 
-def _highest_of_draws(path, rng) -> float:
+def _highest_of_draws(
+    path,
+    rng,
+    *,
+    n_draws: int = 5000,  # where scouts have met nothing but one constant
+) -> float:
     """The highest log f at many more draws of the base than there are scouts."""
-    position = np.asarray(path.base.sample(_N_MORE_DRAWS, rng), dtype=np.float64)
+    position = np.asarray(path.base.sample(n_draws, rng), dtype=np.float64)
     log_f = _at(path, position)[1]
     return float(np.max(log_f, initial=-np.inf, where=~np.isnan(log_f)))
 

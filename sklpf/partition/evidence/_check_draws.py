@@ -20,7 +20,6 @@ from sklpf.sampling import RandomState
 _PROPOSALS = ("warp3", "mixture", "t")
 # what may be the proposal's fault, so that the next one is tried
 _OF_PROPOSALS = {"little-overlap", "readings-differ"}
-_SMALL_MODE = 0.02  # of the mass of all modes
 
 
 class Finding(NamedTuple):
@@ -203,14 +202,19 @@ def _n_against(result: PartitionResult) -> int:
     return sum(alarm.kind in _OF_PROPOSALS for alarm in result.alarms)
 
 
-def _are_of_another_density(result: PartitionResult, modes: tuple[CheckedMode, ...]) -> bool:
+def _are_of_another_density(
+    result: PartitionResult,
+    modes: tuple[CheckedMode, ...],
+    *,
+    small_mode: float = 0.02,  # of the mass of all modes
+) -> bool:
     """True if draws are in all modes as often as their masses ask, by each other, so that modes
     above the estimate of Z say that this is wrong, and no mode is missed.
     """
     if all(alarm.kind != "readings-differ" for alarm in result.alarms):
         return False
     total = sum(mode.mass for mode in modes)
-    shares = [(mode.share, mode.mass / total) for mode in modes if mode.mass > _SMALL_MODE * total]
+    shares = [(mode.share, mode.mass / total) for mode in modes if mode.mass > small_mode * total]
     least = threshold("missed-region", "hardly_seen")
     return total > 1 and all(share > least * expected for share, expected in shares)
 

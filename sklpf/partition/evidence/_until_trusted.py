@@ -29,7 +29,6 @@ from sklpf.partition.populations import SMC, AdaptiveSMC
 from sklpf.partition.weights import AIS, HAIS, BridgeSampling, posterior_draws
 from sklpf.paths import GeometricPath, defensive, fit_base, has, is_own_density
 
-_MANY_DIMENSIONS = 20  # in which gradients are needed
 _DIMENSIONS = ("attempt",)
 
 
@@ -183,7 +182,12 @@ class UntilTrusted(PartitionEstimator):
         self.attempts_ = attempts
         return self._of_all(attempts, "late attempts" if is_late else "attempts")
 
-    def _turns(self, path) -> list[PartitionEstimator]:
+    def _turns(
+        self,
+        path,
+        *,
+        many_dimensions: int = 20,  # in which gradients are needed
+    ) -> list[PartitionEstimator]:
         if self.estimators is not None:
             if not isinstance(self.estimators, Iterable):
                 raise TypeError(
@@ -205,7 +209,7 @@ class UntilTrusted(PartitionEstimator):
         if not is_own_density(path):
             first_of_all = default_estimator(path) or AIS()
             return [*bridges, first_of_all, SMC(n_temperatures=1000), *tempering]
-        if has(path, "gradients") and path.n_dimensions > _MANY_DIMENSIONS:
+        if has(path, "gradients") and path.n_dimensions > many_dimensions:
             first = [HAIS(), AdaptiveSMC(1000, self.tol, 3_000_000), HAIS(n_temperatures=10_000)]
         else:
             first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]

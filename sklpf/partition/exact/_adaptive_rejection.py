@@ -18,12 +18,6 @@ from sklpf.partition.alarms import raised
 from sklpf.paths import GeometricPath, Path, concatenate
 from sklpf.reweighting import log_mean_between
 
-_ROUNDING = 1e-11  # of log f, relative to its size, by which it may seem convex
-_MOST_STEPS = 200  # outwards, each twice as long as the one before
-_MOST_POINTS = 20_000
-_SHARE_CHECKED = 0.382  # of an interval: off its middle, where a point may lie by design
-_NEAREST = 0.05  # of an interval, from a new point to its ends
-
 
 @dataclass(eq=False, repr=False)
 class AdaptiveRejection(PartitionEstimator):
@@ -230,12 +224,16 @@ class Hull:
         self.h = h[inside]
         self._check_concave()
 
-    def _check_concave(self) -> None:
+    def _check_concave(
+        self,
+        *,
+        rounding: float = 1e-11,  # of log f, relative to its size, by which it may seem convex
+    ) -> None:
         x = self.x
         h = self.h
         share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
         chord = h[:-2] + share * (h[2:] - h[:-2])
-        below = chord - h[1:-1] > _ROUNDING * np.maximum(
+        below = chord - h[1:-1] > rounding * np.maximum(
             1.0, np.maximum(np.abs(h[:-2]), np.abs(h[2:]))
         )
         if below.any():
@@ -246,9 +244,13 @@ class Hull:
                 " ParallelTempering need no such shape"
             )
 
-    def _bracket(self) -> None:
+    def _bracket(
+        self,
+        *,
+        most_steps: int = 200,  # outwards, each twice as long as the one before
+    ) -> None:
         """Add points until there are three, and log f falls to either side that is open."""
-        for _ in range(_MOST_STEPS):
+        for _ in range(most_steps):
             x = self.x
             h = self.h
             if len(x) < 3:
@@ -310,7 +312,14 @@ class Hull:
         chords = Pieces(x[:-1], x[1:], h[:-1], h[1:], np.diff(h) / np.diff(x))
         return np.r_[-np.inf, chords.log_masses(), -np.inf]
 
-    def refine(self, tol: float) -> tuple[float, float]:
+    def refine(
+        self,
+        tol: float,
+        *,
+        most_points: int = 20_000,
+        # of an interval: off its middle, where a point may lie by design
+        share_checked: float = 0.382,
+    ) -> tuple[float, float]:
         """Add points until the bounds of the log of f's integral differ by less than `tol`; return
         the bounds.
 
@@ -329,19 +338,23 @@ class Hull:
             )
             points = self._between()[gaps > 0.5 * tol / len(gaps)]
             points = np.setdiff1d(points, np.r_[self.low, self.x, self.high])
-            ends = high - low < tol or not len(points) or len(self.x) + len(points) > _MOST_POINTS
+            ends = high - low < tol or not len(points) or len(self.x) + len(points) > most_points
             if ends and checked:
                 return low, max(low, high)
-            self._add(self.x[:-1] + _SHARE_CHECKED * np.diff(self.x) if ends else points)
+            self._add(self.x[:-1] + share_checked * np.diff(self.x) if ends else points)
             checked = checked or ends
 
-    def _between(self) -> Array:
+    def _between(
+        self,
+        *,
+        nearest: float = 0.05,  # of an interval, from a new point to its ends
+    ) -> Array:
         """A point in each interval: near where the lines meet, or 2 lengths of decay out into an
         open tail.
         """
         x = self.x
         slope = np.diff(self.h) / np.diff(self.x)
-        shares = np.r_[0.5, np.clip(self._shares(slope), _NEAREST, 1 - _NEAREST), 0.5]
+        shares = np.r_[0.5, np.clip(self._shares(slope), nearest, 1 - nearest), 0.5]
         first = x[0] - 2 / slope[0] if np.isinf(self.low) else (self.low + x[0]) / 2
         last = x[-1] - 2 / slope[-1] if np.isinf(self.high) else (x[-1] + self.high) / 2
         return np.r_[first, x[:-1] + shares * np.diff(x), last]

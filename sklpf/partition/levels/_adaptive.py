@@ -23,13 +23,6 @@ from sklpf.partition.levels._simulated_tempering import (
 from sklpf.programs import TemperingRound, run_round
 from sklpf.uncertainty import jackknife
 
-_GROWTH = 10  # an update takes a tenth of the redraws before it, at least one
-_LARGEST_STEP = 1.0  # nats that an update adds to a level
-_LARGEST_GAMMA = 1.0  # nats
-_LEAST_GAMMA = 1e-6
-# the gain settles when no level's share of the visits is off by more than 1 - _EVEN of itself
-_EVEN = 0.8
-
 
 class AdaptiveTempering(SimulatedTempering):
     """Simulated tempering whose weights follow the visits of the chains until they are frozen.
@@ -48,8 +41,14 @@ class AdaptiveTempering(SimulatedTempering):
         """The rule for a ladder, and for estimates of which the worst has this standard error."""
         raise NotImplementedError
 
-    def _initialise(self, setup) -> Start:
-        start = self._first_pass(setup)
+    def _initialise(
+        self,
+        setup,
+        *,
+        growth: int = 10,  # an update takes a tenth of the redraws before it, at least one
+        largest_step: float = 1.0,  # nats that an update adds to a level
+    ) -> Start:
+        start = self._first_pass(setup, self.n_sweeps // 4)
         n_redraws = max(1, self.n_sweeps // 4 // setup.sweeps_per_redraw)
         _, errors = jackknife(start.estimate, N_GROUPS)
         rule = self._rule(setup.log_prior, float(errors.max()))
@@ -62,11 +61,11 @@ class AdaptiveTempering(SimulatedTempering):
         updates: list[tuple[float, ...]] = []
         with stage("adaptation", n_redraws) as redraws_done:
             while done < n_redraws:
-                n = min(max(1, done // _GROWTH), n_redraws - done)
+                n = min(max(1, done // growth), n_redraws - done)
                 chains, last = run_round(setup, (0, len(updates)), chains, curve, n)
                 done += n
                 shares = last.shares(self.update == "rao-blackwell").mean(axis=0)
-                gain = min(rule.gain(n * self.n_chains), _LARGEST_STEP / np.max(shares / prior))
+                gain = min(rule.gain(n * self.n_chains), largest_step / np.max(shares / prior))
                 curve = curve + gain * shares / prior
                 curve = curve - curve[0]
                 # Probabilities, also where levels are counted: few draws can't be even.
@@ -120,11 +119,19 @@ class TwoStageGain:
         slow = t**-self.exponent if t0 is None else 1 / (t - t0 + t0**self.exponent)
         return n_draws * min(self.prior.min(), slow)
 
-    def observe(self, shares, n_draws):
+    def observe(
+        self,
+        shares,
+        n_draws,
+        *,
+        # the gain settles when no level's share of the visits is off by more than 1 -
+        # _EVEN of itself
+        even=0.8,
+    ):
         self.n_draws += n_draws
         self.visits = self.visits + n_draws * shares
         evenness = 1 - np.max(np.abs(self.visits / self.n_draws / self.prior - 1))
-        if not self.settled and evenness > _EVEN:
+        if not self.settled and evenness > even:
             self.settled_at = self.n_draws
         return evenness
 
@@ -224,12 +231,20 @@ class HalvingGain:
     are thus worth K / error^2 draws, and gamma begins where it would be after so many.
     """
 
-    def __init__(self, n_levels, flatness, pilot_error):
+    def __init__(
+        self,
+        n_levels,
+        flatness,
+        pilot_error,
+        *,
+        largest=1.0,  # nats
+        least=1e-6,
+    ):
         self.n_levels = n_levels
         self.flatness = flatness
-        self.gamma = _LARGEST_GAMMA
+        self.gamma = largest
         if np.isfinite(pilot_error):
-            self.gamma = float(np.clip(pilot_error**2, _LEAST_GAMMA, _LARGEST_GAMMA))
+            self.gamma = float(np.clip(pilot_error**2, least, largest))
         self.n_draws = n_levels / self.gamma
         self.settled = False
         self.histogram = np.zeros(n_levels)

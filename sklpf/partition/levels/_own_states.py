@@ -30,12 +30,6 @@ from sklpf.uncertainty import t_bound
 if TYPE_CHECKING:
     from sklpf.partition.levels._potential_run import PotentialRun
 
-_SMALLEST_LOG_Q = -10.0  # of a draw at its own state, where draws are right in all but K / 20,000
-_LARGEST_FACTOR = 10.0  # that log densities may lack
-_BOUND_GROUPS = 30  # of the t statistics of correlated draws
-_CANDIDATES = 3  # states of which one may be named
-_ALIKE = 0.5  # distance from another state's draws, over that from those of its own
-
 
 class OwnStates(NamedTuple):
     """Tests of draws against the densities of their states.
@@ -112,7 +106,11 @@ def own_state_alarms(run: PotentialRun) -> list[Alarm]:
     return [raised("not-of-this-density", "other density", which=which, t=t)]
 
 
-def own_states(run: PotentialRun) -> OwnStates:
+def own_states(
+    run: PotentialRun,
+    *,
+    n_bound_groups: int = 30,  # of the t statistics of correlated draws
+) -> OwnStates:
     """Return what draws say of the densities of their states.
 
     Parameters
@@ -161,7 +159,7 @@ def own_states(run: PotentialRun) -> OwnStates:
         by_group = by_group - (sizes / n)[..., np.newaxis] * by_group.sum(axis=0)
         variances = np.sum(by_group.sum(axis=1) ** 2, axis=0) * n_groups / (n_groups - 1)
     else:
-        n_groups = _BOUND_GROUPS
+        n_groups = n_bound_groups
         spread = np.maximum(squares - sums**2 / n[:, np.newaxis], 0.0)
         inefficiency = np.tile(n / run._draw_numbers.effective[states], (sums.shape[1], 1)).T
         inefficiency[:, -1] = n / run.effective_of(factor_terms)[0][states]
@@ -179,17 +177,21 @@ def own_states(run: PotentialRun) -> OwnStates:
 
 
 def _functions(
-    run: PotentialRun, states: NDArray
+    run: PotentialRun,
+    states: NDArray,
+    *,
+    # of a draw at its own state, where draws are right in all but K / 20,000
+    smallest_log_q: float = -10.0,
 ) -> Iterator[tuple[slice, Array, tuple[Array, Array]]]:
     """Yield rows of draws, their q (n, S), and log q and the mean state, both (n, S)."""
     vectors = run.vectors if len(states) == run.vectors.shape[1] else run.vectors[:, states]
     for rows, q, _ in mixture_weights(vectors, run.counts[states], run._zeta[states]):
-        log_q = np.log(np.maximum(q, np.exp(_SMALLEST_LOG_Q)))
+        log_q = np.log(np.maximum(q, np.exp(smallest_log_q)))
         mean_state = np.broadcast_to((q @ np.arange(len(states)))[:, np.newaxis], q.shape)
         yield rows, q, (log_q, mean_state)
 
 
-def _missing_factor(run: PotentialRun) -> float | None:
+def _missing_factor(run: PotentialRun, *, largest_factor: float = 10.0) -> float | None:
     """The factor of all log densities at which draws of the states are likeliest; None if it is
     beyond the largest.
     """
@@ -207,18 +209,24 @@ def _missing_factor(run: PotentialRun) -> float | None:
             total += np.sum(np.log(np.maximum(own, 1e-300))) - np.sum(xlogy(q, q))
         return total
 
-    end = np.log(_LARGEST_FACTOR)
+    end = np.log(largest_factor)
     ends = (-end, 0.0) if score(0.0) < 0 else (0.0, end)
     if score(ends[0]) * score(ends[1]) > 0:
         return None
     return float(np.exp(brentq(score, *ends, xtol=1e-3)))
 
 
-def _disagreeing(run: PotentialRun, states: NDArray, t: Array) -> int:
+def _disagreeing(
+    run: PotentialRun,
+    states: NDArray,
+    t: Array,
+    *,
+    n_candidates: int = 3,  # states of which one may be named
+) -> int:
     """The state that disagrees most, or else the one without whose draws those of the others agree:
     its neighbours may disagree as much as it does.
     """
-    candidates = np.argsort(t)[::-1][:_CANDIDATES]
+    candidates = np.argsort(t)[::-1][:n_candidates]
     for candidate in candidates:
         kept = run.levels != states[candidate]
         groups = None if run.given_groups is None else run.given_groups[kept]
@@ -234,7 +242,13 @@ def _disagreeing(run: PotentialRun, states: NDArray, t: Array) -> int:
     return int(candidates[0])
 
 
-def _look_alike(found: OwnStates, counts: Array, state: int) -> int | None:
+def _look_alike(
+    found: OwnStates,
+    counts: Array,
+    state: int,
+    *,
+    alike: float = 0.5,  # distance from another state's draws, over that from those of its own
+) -> int | None:
     """The other state whose draws those of this one look like, or S for all states; None if they
     look like their own.
     """
@@ -242,4 +256,4 @@ def _look_alike(found: OwnStates, counts: Array, state: int) -> int | None:
     profiles = np.vstack([found.expected, every])
     distances = np.abs(profiles - found.profiles[state]).sum(axis=1)
     closest = int(np.argmin(distances))
-    return closest if distances[closest] < _ALIKE * distances[state] else None
+    return closest if distances[closest] < alike * distances[state] else None

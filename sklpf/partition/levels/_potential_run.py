@@ -36,10 +36,6 @@ from sklpf.uncertainty import (
     t_ratio,
 )
 
-_DRAWS_PER_BLOCK = 10.0  # effective ones of a state
-_MOST_BLOCKS = 30
-_FEWEST_BLOCKS = 10
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PotentialRun(LevelRun):
@@ -205,7 +201,7 @@ class PotentialRun(LevelRun):
         """Factor of the jackknife's errors, since neighbouring blocks are correlated."""
         if self.given_groups is not None:
             return 1.0
-        return float(1 / np.sqrt(max(1 - self.n_groups / (2 * self._draw_numbers.typical), 0.5)))
+        return float(1 / np.sqrt(max(1 - self.n_groups / (2 * self._draw_numbers.slowest), 0.5)))
 
     def effective_of(self, series: Array) -> tuple[Array, Array]:
         """Return effective numbers of every state's draws and of their times, for the mean of a
@@ -231,6 +227,28 @@ class PotentialRun(LevelRun):
             ratio = own.var() / between if between > 0 else np.inf
             draws[k] = min(times[k] * ratio, len(own))
         return draws, times
+
+    def _times_of_ensemble(self) -> Array:
+        """Effective numbers of times for log Z of every state but the first, (K - 1,), by the sums
+        over all states of what draws of one time add to it; infinite without an ensemble. Walkers
+        that exchange their states seem to forget at each state, as what one loses another has, but
+        their sums do not.
+        """
+        if self.walkers is None:
+            return np.full(len(self.counts) - 1, np.inf)
+        n_times = self.counts.astype(np.int64) // self._walkers
+        most = int(np.bincount(n_times[n_times > 0]).argmax())
+        directions = (self._influence - self._influence[0])[1:].T
+        parts = [
+            weights @ directions
+            for _, weights, _ in mixture_weights(self.vectors, self.counts, self._zeta)
+        ]
+        projected = np.concatenate(parts)
+        totals = np.zeros((1, most, directions.shape[1]))
+        for k in np.flatnonzero(n_times == most).tolist():
+            by_time = projected[self._rows_of(k)].reshape(most, self._walkers[k], -1)
+            totals += by_time.sum(axis=1)
+        return effective_draws(totals, split=False)
 
     @property
     def _walkers(self) -> Integers:
@@ -316,11 +334,14 @@ class PotentialRun(LevelRun):
             both = np.bincount(self.levels, chances * (1 - chances), len(n))
             shared = np.sum(both * effective / n)
             overlap = both.sum() * np.sum(1 / sizes)
+        typical = 1 / np.sum(shares / np.maximum(times, 1.0))
+        of_ensemble = self._times_of_ensemble()
         return _DrawNumbers(
             effective=effective,
             log_mixture=log_mixture,
             largest_share=squares.max() / total if total > 0 else 0.0,
-            typical=1 / np.sum(shares / np.maximum(times, 1.0)),
+            typical=min(typical, of_ensemble[-1]),
+            slowest=min(typical, of_ensemble.min()),
             shared=shared,
             overlap=overlap,
         )
@@ -343,12 +364,18 @@ class PotentialRun(LevelRun):
         return np.isin(np.arange(len(self.counts)), sampled[order[:cut]])
 
     @cached_property
-    def _groups(self) -> Integers:
+    def _groups(
+        self,
+        *,
+        draws_per_block: float = 10.0,  # effective ones of a state
+        most_blocks: int = 30,
+        fewest_blocks: int = 10,
+    ) -> Integers:
         """Group of every draw, (N,)."""
         if self.given_groups is not None:
             return self.given_groups
-        typical = self._draw_numbers.typical
-        n_blocks = int(np.clip(typical / _DRAWS_PER_BLOCK, _FEWEST_BLOCKS, _MOST_BLOCKS))
+        slowest = self._draw_numbers.slowest
+        n_blocks = int(np.clip(slowest / draws_per_block, fewest_blocks, most_blocks))
         n_blocks = min(n_blocks, int((self.counts // self._walkers).max()))
         blocks = []
         for n, n_walkers in zip(self.counts.astype(int), self._walkers):
@@ -391,14 +418,18 @@ class PotentialRun(LevelRun):
         states = np.flatnonzero(self._is_farthest)
         some = ", ".join(map(str, states[:5])) + (", …" if len(states) > 5 else "")
         alarms += _shared_alarms("sets of states", draws.shared, some=some)
-        for k in np.flatnonzero(self.counts == 0).tolist():
+        sampled = self.counts > 0
+        for k in np.flatnonzero(~sampled).tolist():
             log_weights = self.vectors[:, k] - draws.log_mixture
             tail = pareto_tail(log_weights)
             n_tail = max(tail.n * draws.effective.sum() / len(self.levels), 1.0)
             n_errors = threshold("little-overlap", "shape_errors")
             shape = tail.shape + n_errors * (1 + max(tail.shape, 0.0)) / np.sqrt(n_tail)
             is_largest = log_weights > log_weights.max() - 1e-9
+            # A support that is larger than those of the states drawn at has mass that no draw has.
+            beyond = np.isneginf(self.vectors[is_largest][:, sampled]).any()
             are_equal = is_largest.mean() > threshold("little-overlap", "equal_weights")
+            are_equal = are_equal or (is_largest.sum() > 1 and beyond)
             own: dict[str, Any] = {"remedy": self.to_draw, "state": k}
             if not weights[k] >= threshold("little-overlap", "weights_of_a_state"):
                 alarms.append(
@@ -479,6 +510,7 @@ class _DrawNumbers(NamedTuple):
     log_mixture: Array  # (N,)
     largest_share: float  # of one draw in the variance
     typical: float  # effective times of the states whose draws make the variance
+    slowest: float  # the same, or of an ensemble those of the state whose log Z has the fewest
     shared: float  # effective draws that the farthest set of states shares with the others
     overlap: float  # of these two
 

@@ -40,10 +40,7 @@ from sklpf.programs import (
 from sklpf.reweighting import Pooled, between_nodes, node_sums, standard_error
 from sklpf.uncertainty import Difference, difference, log_mean_exp
 
-_SHORTEST_ROUND = 8  # redraws of the first burn-in round
 _PAPER_ROUNDS = 10
-_PAPER_SWEEPS = 50
-_NOISE = 3.0  # burn-in ends when log Z_k moves by less than this many standard errors
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -234,7 +231,8 @@ class RTS(SimulatedTempering):
     n_temperatures : int, default=100
         Levels K of the ladder, base and target included.
     n_sweeps : int, default=4000
-        Sweeps of every chain, pilot and burn-in included; at least half of them are production.
+        Sweeps of every chain, pilot and burn-in included; at least four fifths of them are
+        production, or half with ``init="paper"``.
     tol : float or None, default=None
         Continue until the standard error (nats) is at most `tol` and no alarm is raised. Production
         doubles in rounds, each with the weights that the previous rounds have found. All rounds
@@ -251,7 +249,7 @@ class RTS(SimulatedTempering):
         False counts the drawn levels instead of averaging their probabilities, with 0.1 added to
         every count (the paper's TS): more noise, for comparison.
     init : {"adaptive", "paper"}, default="adaptive"
-        "adaptive": a pilot of a quarter of the sweeps and burn-in of at most another quarter, until
+        "adaptive": a pilot of a tenth of the sweeps and burn-in of at most another tenth, until
         a round has moved no log Z_k by more than 0.1 nats or three standard errors of the
         difference, and 90 % of its chains have visited both ends of the ladder. "paper": all
         estimates start at 0, then at most 10 rounds of 50 sweeps from freshly drawn levels, until
@@ -375,30 +373,39 @@ class RTS(SimulatedTempering):
     def _first_ratio(self, path, key):
         return (None, 0, []) if self.continuous else super()._first_ratio(path, key)
 
-    def _initialise(self, setup) -> Start:
+    def _initialise(
+        self,
+        setup,
+        *,
+        share: int = 10,  # the pilot takes a tenth of the sweeps, and burn-in at most another
+        shortest_round: int = 8,  # redraws of the first burn-in round
+        # burn-in ends when log Z_k moves by less than this many standard errors
+        noise: float = 3.0,
+    ) -> Start:
         if self.continuous:
             check_mass(setup)
         if self.init == "paper":
             return self._paper_rounds(setup)
         # Annealed chains give the first weights; rounds of doubling length improve them.
-        start = self._first_pass(setup)
-        lengths = doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, _SHORTEST_ROUND)
+        n_sweeps = self.n_sweeps // share
+        start = self._first_pass(setup, n_sweeps)
+        lengths = doubling(n_sweeps // setup.sweeps_per_redraw, shortest_round)
         for i, n_redraws in enumerate(lengths):
             old = start.estimate
             start, last = self._burn_in(setup, start, i, n_redraws)
             has_crossed = last.crossed.mean() >= threshold("not-mixed", "crossed")
-            if has_crossed and largest_move(start.estimate, old, _NOISE) < 1:
+            if has_crossed and largest_move(start.estimate, old, noise) < 1:
                 break
         return start
 
-    def _paper_rounds(self, setup) -> Start:
+    def _paper_rounds(self, setup, *, n_sweeps: int = 50) -> Start:
         """Short rounds from base draws until visits are even, as Carlson et al. do."""
         n_levels = len(setup.log_prior)
         chains = [setup.base_chains("start", group) for group in range(setup.n_groups)]
         sums = np.zeros((1, N_GROUPS, n_levels))
         estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
         start = Start(chains, estimate(ALL), estimate)
-        n_redraws = max(1, min(_PAPER_SWEEPS, self.n_sweeps // 4) // setup.sweeps_per_redraw)
+        n_redraws = max(1, min(n_sweeps, self.n_sweeps // 4) // setup.sweeps_per_redraw)
         n_rounds = min(_PAPER_ROUNDS, self.n_sweeps // (2 * n_redraws * setup.sweeps_per_redraw))
         for i in range(n_rounds):
             fresh = setup.with_fresh_levels(start.chains, i)

@@ -79,9 +79,7 @@ if TYPE_CHECKING:
 N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
 TOLERANCE = 0.1  # nats that log Z_k may move in a round, and the paper's bound on K |r_k - c_k|
-_COMPARED = 0.5  # effective share of the groups that must have been at the target
 _LOG_EXTRA_COUNT = np.log(0.1)  # what the paper adds to counts that are not Rao-Blackwellised
-_ROUNDING = 1e-12  # nats: of an error that is 0, as where the base is the target
 
 UPDATES = ("n_draws", "gain", "evenness", "log_partition")  # numbers of each
 PRIOR: list[Any] = [
@@ -89,7 +87,6 @@ PRIOR: list[Any] = [
     Interval(Real, None, None, closed="neither"),
     "array-like",
 ]
-_MOST_SWEEPS_PER_REDRAW = 3
 _MAX_VECTORS = 5_000
 _LOOK = 1000  # base draws that show whether it has such points
 _MATERIAL = 0.01  # share of them that is worth the work: less moves log Z by less than 0.01 nats
@@ -148,7 +145,11 @@ class TemperingRun(LevelRun):
         """Return log Z_k - log Z_0 by the averages of q(k | x), or by counts."""
         return self._pooled()[2]
 
-    def _pooled(self) -> tuple[list[TemperingRound], NDArray, Pooled]:
+    def _pooled(
+        self,
+        *,
+        rounding: float = 1e-12,  # nats: of an error that is 0, as where the base is the target
+    ) -> tuple[list[TemperingRound], NDArray, Pooled]:
         """The rounds whose chains crossed the ladder, or else the last one, every chain's shares in
         each, and the estimate from all of them.
         """
@@ -161,7 +162,7 @@ class TemperingRun(LevelRun):
             errors = [
                 standard_error(_own_influence(r, own, origin)) for r, own in zip(used, shares)
             ]
-            sizes = [max(error, _ROUNDING) ** -2 for error in errors]
+            sizes = [max(error, rounding) ** -2 for error in errors]
         return used, shares, self._pool(used, sizes)
 
     def _pool(self, rounds, sizes=(1.0,), halves=(0, 1)) -> Pooled:
@@ -376,13 +377,18 @@ def pool_rounds(
     return Pooled(priors, np.array(sums), np.array(sizes), log_extra, first_ratio)
 
 
-def between_target_states(summaries: NDArray, log_weights: NDArray) -> float:
+def between_target_states(
+    summaries: NDArray,
+    log_weights: NDArray,
+    *,
+    compared: float = 0.5,  # effective share of the groups that must have been at the target
+) -> float:
     """Share of the variance of the target's states that lies between groups: sums (G, 2, S), log
     weights (G,).
 
     NaN where few groups have nearly all of the weight, which can't show where the others are.
     """
-    if not effective_sample_size(log_weights) > _COMPARED * len(log_weights):
+    if not effective_sample_size(log_weights) > compared * len(log_weights):
         return np.nan
     return between_groups(summaries[:, 0], summaries[:, 1], np.exp(log_weights))
 
@@ -520,10 +526,10 @@ class SimulatedTempering(SamplingEstimator):
         alarms = weight_alarms(n, weight_diagnostics(log_weights), TemperingRun.family)
         return mean_weight(log_weights), n, alarms
 
-    def _sweeps_per_redraw(self, path) -> int:
+    def _sweeps_per_redraw(self, path, *, most: int = 3) -> int:
         n = self.sweeps_per_redraw
         if n is None:
-            n = int(np.clip(np.ceil(4 * path.ladder_cost), 1, _MOST_SWEEPS_PER_REDRAW))
+            n = int(np.clip(np.ceil(4 * path.ladder_cost), 1, most))
         if self.n_sweeps < 16 * n:
             raise ValueError(
                 f"n_sweeps must be at least {16 * n} with {n} sweeps per redraw, got"
@@ -531,9 +537,8 @@ class SimulatedTempering(SamplingEstimator):
             )
         return int(n)
 
-    def _first_pass(self, setup) -> Start:
-        """Annealed chains, which take a quarter of the sweeps, and what they say."""
-        n_sweeps = self.n_sweeps // 4
+    def _first_pass(self, setup, n_sweeps: int) -> Start:
+        """Annealed chains, and what they say."""
         chains, log_weights = first_pass(setup, n_sweeps)
         sums = pool_groups(setup.first, log_weights)[np.newaxis]
         estimate = Pooled(np.zeros((1, len(setup.log_prior))), sums, first_ratio=setup.first_ratio)

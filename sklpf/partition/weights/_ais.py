@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from sklpf.partition.weights._independent import ImportanceSampling
 
 _WIDE = 0.5  # nats, of the log weights of reverse chains
-_MOST_BACK = 100  # reverse chains where they differ more
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -230,13 +229,18 @@ class AIS(SamplingEstimator):
 
 
 def annealing_runs(
-    estimator: AIS | ImportanceSampling, paths: Sequence[Any], n: int, seeds: Sequence[int]
+    estimator: AIS | ImportanceSampling,
+    paths: Sequence[Any],
+    n: int,
+    seeds: Sequence[int],
+    *,
+    most_reverse: int = 100,  # chains, where their log weights differ more
 ) -> list[AnnealingRun]:
     """A run on the path of every row: n chains from the base, and with checks reverse chains from
     where these ended.
     """
     n_back = min(n, max(FEWEST_BACK, n // 4))
-    n_more = min(n, _MOST_BACK) - n_back
+    n_more = min(n, most_reverse) - n_back
 
     def starts(plan, up):
         return _ends_by_weight(plan, up, n_back, "reverse")

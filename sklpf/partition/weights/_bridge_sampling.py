@@ -45,12 +45,8 @@ from sklpf.uncertainty import (
 
 _CHECKED_BY = {"normal": "warp3", "t": "warp3", "warp3": "t", "mixture": "t"}
 _DEGREES_OF_FREEDOM = (100.0, 30.0, 15.0, 8.0, 5.0, 3.0, 2.0, 1.0)
-_N_EM_STEPS = 5  # with each
-_MOST_COMPONENTS = 10
 _FEWEST_POINTS = 20  # draws, below which there is nothing to fit
 _TILT = 2.0  # of the log odds of a bridge that leans
-_LARGEST_Z = 3.29  # of a difference: 0.1 % by chance
-_MOST_AXES = 50  # of moments
 
 
 class Moments(NamedTuple):
@@ -470,12 +466,16 @@ def _all_moments(bridges: Sequence[Bridge]) -> Moments:
     return Moments(float(squares @ degrees / degrees.sum()), float(degrees.sum()))
 
 
-def _whitening(points: Array) -> Array:
+def _whitening(
+    points: Array,
+    *,
+    most_axes: int = 50,  # of moments
+) -> Array:
     """A matrix that makes points (n, d) uncorrelated, of unit variance: (d, d), or (d, 50) of the
     axes along which they vary most.
     """
     values, axes = np.linalg.eigh(np.atleast_2d(np.cov(points.T)))
-    some = slice(-_MOST_AXES, None)
+    some = slice(-most_axes, None)
     return axes[:, some] / np.sqrt(np.maximum(values[some], 1e-12 * values[-1]))
 
 
@@ -516,7 +516,12 @@ class FittedProposal(NamedTuple):
 
 
 def fit_proposal(
-    kind: str, points: Array, n_effective: float, rng: np.random.Generator
+    kind: str,
+    points: Array,
+    n_effective: float,
+    rng: np.random.Generator,
+    *,
+    most_components: int = 10,
 ) -> FittedProposal:
     """Fit a proposal to points (n, d), which are worth so many independent ones.
 
@@ -529,14 +534,18 @@ def fit_proposal(
     whole = Gaussian.fit(points)
     parts = None
     if kind == "mixture":
-        parts = fit_parts(points, whole, n_effective, _MOST_COMPONENTS, rng)
+        parts = fit_parts(points, whole, n_effective, most_components, rng)
     if parts is None:  # a Gaussian has its shrinkage
         return FittedProposal(whole, symmetric=kind == "warp3")
     gaussians = [Gaussian(*each) for each in zip(parts.means, parts.covariances)]
     return FittedProposal(Mixture(gaussians, parts.weights))
 
 
-def _fit_t(points: Array) -> StudentT:
+def _fit_t(
+    points: Array,
+    *,
+    n_steps: int = 5,  # with each
+) -> StudentT:
     """A t distribution by maximum likelihood, with degrees of freedom from 1 to 100.
 
     Of the EM algorithm for location and scale matrix a prior matrix (d, d) counts as d points, so
@@ -548,7 +557,7 @@ def _fit_t(points: Array) -> StudentT:
     best = density
     highest = -np.inf
     for df in _DEGREES_OF_FREEDOM:
-        for _ in range(_N_EM_STEPS):
+        for _ in range(n_steps):
             squares = density.squared_distances(points)
             weights = (df + n_dimensions) / (df + squares)
             mean = weights @ points / weights.sum()
@@ -755,6 +764,11 @@ def _difference_by_halves(
     return float(apart), _variance_of_halves(variances)
 
 
-def _differ(apart: float, variance: float) -> bool:
+def _differ(
+    apart: float,
+    variance: float,
+    *,
+    largest_z: float = 3.29,  # 0.1 % by chance
+) -> bool:
     """Return whether a difference is neither chance nor immaterial."""
-    return abs(apart) > max(_LARGEST_Z * np.sqrt(variance), MATERIAL_DIFFERENCE)
+    return abs(apart) > max(largest_z * np.sqrt(variance), MATERIAL_DIFFERENCE)

@@ -13,13 +13,13 @@ from scipy.stats import beta, norm
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, seeded
-from sklpf._utils.sklearn import Interval, at_least
+from sklpf._utils.sklearn import POSITIVE, Interval, at_least
 from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimator
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, Run
-from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.weights._ais import AnnealingRun, annealing_runs
+from sklpf.partition.weights._explored import TWO_LEVELS, ImportanceRun, explored_run
 from sklpf.paths import (
     Evaluations,
     GeometricPath,
@@ -34,38 +34,7 @@ from sklpf.paths import (
     starts_of_climbs,
 )
 from sklpf.programs import check_finite, draws_of, has_points, points_of
-from sklpf.reweighting import mean_weight
 from sklpf.transitions import reflect
-
-_TWO_LEVELS = np.array([0.0, 1.0])
-_N_COVER = 1000  # draws of which the neighbourhood is looked at
-_N_CLIMBS = 50  # from the draws of the largest f / q, and as many from others
-_MARGIN = 1e-3  # nats above the highest point that climbs have met: they end 1e-4 below a mode
-_ROUNDING = 1e-9  # by which log f may exceed the bound, relative to its size
-
-
-@dataclass(frozen=True, repr=False, kw_only=True)
-class ImportanceRun(AnnealingRun):
-    """An `AnnealingRun` without levels between base and target; without reverse chains where the
-    path has no moves.
-    """
-
-    family = "importance"
-
-    def _read(self) -> PartitionResult:
-        if self.down is not None:
-            return super()._read()
-        n = len(self.up)
-        estimate = mean_weight(self.up)
-        diagnostics = weight_diagnostics(self.up)
-        return self.conclude(
-            self.base_log_partition + estimate.log_mean,
-            estimate.std_error,
-            n - 1,
-            alarms=weight_alarms(n, diagnostics, self.family),
-            diagnostics=diagnostics,
-            statement="lower bound",
-        )
 
 
 @dataclass(eq=False, repr=False)
@@ -82,11 +51,18 @@ class ImportanceSampling(SamplingEstimator):
     ----------
     n_samples : int, default=10000
         Independent draws n.
-    proposal : object or None, default=None
+    proposal : object, "explored" or None, default=None
         The distribution to draw from instead of the base of a `GeometricPath`, with the same
         requirements: a `Gaussian`, a `StudentT`, a distribution of scipy.stats, or any object with
         ``sample(n, rng)``, ``log_density(x)``, ``n_dimensions``, ``normalised``, ``center`` and
-        ``scale``. None draws from the base.
+        ``scale``. None draws from the base. "explored": two independent explorers look for the
+        target's mass from the base, and draws come from mixtures that are fitted to it.
+    tol : float or None, default=None
+        Standard error of log Z in nats at which draws from an explored proposal end, before there
+        are `n_samples`. None: all are drawn.
+    max_evaluations : int or None, default=None
+        Evaluations of the density, at most, of exploring (three quarters) and draws together. None:
+        20,000 and 4,000 for each dimension.
     transition : Transition or None, default=None
         The move of the chains at the target, as in `AIS`.
     checkpoint, checks, random_state, n_jobs, verbose
@@ -95,8 +71,10 @@ class ImportanceSampling(SamplingEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
-        See `AIS`. On a path without moves the result is labelled a "lower bound", which it is in
-        expectation, since there is no check of what the draws have missed.
+        See `AIS`. With an explored proposal ``result_.n_sweeps`` counts evaluations, and
+        ``run_.cover`` says where the mass is. On a path without moves the result is labelled a
+        "lower bound", which it is in expectation, since there is no check of what the draws have
+        missed.
 
     Raises
     ------
@@ -112,6 +90,20 @@ class ImportanceSampling(SamplingEstimator):
     target. Not converged if the effective sample size of their weights, or of those of the draws,
     is below 25 (n / 4 if that is less, or 5); and for the other reasons of `AIS`. A mode that no
     draw has met raises an alarm only if the path knows the mass there (`regions`).
+
+    An explored proposal is adaptive multiple importance sampling (Cornuet et al. 2012), whose
+    mixtures are then fixed: draws of which log Z is the mean weight are independent of them and of
+    one another. Not converged if draws from the two explorers' mixtures differ by 3 standard
+    errors; if walks at the target lead to where the mixtures are thin; if climbs still find modes;
+    if fewer than a fifth of the draws are effective, as of a funnel; or if the weights' tail has a
+    Pareto shape above 1 - 1 / log10(n) or 0.7. A narrow mode whose basin no climb has started in is
+    not seen: ``result_.diagnostics["smallest_basin"]`` is the share of starts that finds one with
+    95 %.
+
+    References
+    ----------
+    Cornuet, J.-M., Marin, J.-M., Mira, A. & Robert, C. P. (2012). Adaptive multiple importance
+    sampling. Scandinavian Journal of Statistics 39.
 
     Examples
     --------
@@ -131,26 +123,47 @@ class ImportanceSampling(SamplingEstimator):
     n_samples: int = 10_000
     _: KW_ONLY
     proposal: Any = None
+    tol: float | None = None
+    max_evaluations: int | None = None
 
     _parameter_constraints = {
         **SAMPLING,
         "n_samples": [at_least(2)],
         "proposal": "no_validation",
+        "tol": [POSITIVE, None],
+        "max_evaluations": [at_least(1), None],
     }
 
     _run_class = ImportanceRun
-    ladder = _TWO_LEVELS
+    ladder = TWO_LEVELS
     n_temperatures = 2
 
+    @property
+    def _explores(self) -> bool:
+        return isinstance(self.proposal, str) and self.proposal == "explored"
+
     def _as_path(self, path):
-        return proposing(super()._as_path(path), self.proposal)
+        if not self._explores:
+            return proposing(super()._as_path(path), self.proposal)
+        path = super()._as_path(path)
+        if path.n_rows is None and not is_own_density(path):
+            raise TypeError(
+                f'proposal="explored" needs a density of your own on R^d, a GeometricPath, got a'
+                f" {type(path).__name__}: take AIS"
+            )
+        return path
+
+    def _run(self, path, seed) -> Run:
+        if self._explores:
+            return self._with_reading_options(explored_run(self, path, seed))
+        return super()._run(path, seed)
 
     def _sample(self, path, seed) -> AnnealingRun:
         if self.transition is not None or has(path, "gibbs") or has(path, "position"):
             return annealing_runs(self, [path], self.n_samples, [seed])[0]
         draws = base_draws(path, self.n_samples, seeded(seed).of("draws"), "ImportanceSampling")
         return ImportanceRun(
-            ladder=_TWO_LEVELS,
+            ladder=TWO_LEVELS,
             base_log_partition=draws.base_log_partition,
             draws=draws_of(path, draws.state, draws.log_weights, np.arange(self.n_samples)),
             up=draws.log_weights,
@@ -175,13 +188,19 @@ def base_draws(path: Path, n: int, stream: Stream, who: str) -> BaseDraws:
     return BaseDraws(state, log_weights, base_log_partition)
 
 
-def check_cover(path: Path, state: State, stream: Stream) -> None:
+def check_cover(
+    path: Path,
+    state: State,
+    stream: Stream,
+    *,
+    n_draws: int = 1000,  # of which the neighbourhood is looked at
+) -> None:
     """Raise ValueError if the target of a `GeometricPath` has mass next to the base's draws where
     the base has none: draws alone can't show it.
     """
     if not isinstance(path, GeometricPath):
         return
-    position = path.position(state)[:_N_COVER]
+    position = path.position(state)[:n_draws]
     moves = np.asarray(path.base.scale) * stream.generator().standard_normal(position.shape)
     path.at(reflect(path.bounds, position + moves, moves)[0])
 
@@ -372,10 +391,17 @@ class RejectionSampling(PartitionEstimator):
             bound_evaluations=n_evaluations,
         )
 
-    def _check_bound(self, path, draws, log_bound) -> None:
+    def _check_bound(
+        self,
+        path,
+        draws,
+        log_bound,
+        *,
+        rounding: float = 1e-9,  # by which log f may exceed the bound, relative to its size
+    ) -> None:
         worst = int(np.argmax(draws.log_weights))
         found = draws.log_weights[worst]
-        if found <= log_bound + path.log_f_rounding + _ROUNDING * max(1.0, abs(log_bound)):
+        if found <= log_bound + path.log_f_rounding + rounding * max(1.0, abs(log_bound)):
             return
         state = path.take(draws.state, [worst])
         point = np.asarray(state[0] if isinstance(state, tuple) else state)[0]
@@ -386,7 +412,15 @@ class RejectionSampling(PartitionEstimator):
         )
 
 
-def _climb_to_bound(path: Path, draws: BaseDraws, seed: int) -> tuple[float, int]:
+def _climb_to_bound(
+    path: Path,
+    draws: BaseDraws,
+    seed: int,
+    *,
+    n_climbs: int = 50,  # from the draws of the largest f / q, and as many from others
+    # nats above the highest point that climbs have met: they end 1e-4 below a mode
+    margin: float = 1e-3,
+) -> tuple[float, int]:
     """The highest log f - log q that climbs from draws meet, with a margin, and the number of
     points at which they have looked.
     """
@@ -398,9 +432,9 @@ def _climb_to_bound(path: Path, draws: BaseDraws, seed: int) -> tuple[float, int
     rng = seeded(seed).of("climbs").generator()
     order = np.argsort(-draws.log_weights, kind="stable")
     position = path.position(draws.state)
-    others = position[rng.permutation(len(position))[:_N_CLIMBS]]
+    others = position[rng.permutation(len(position))[:n_climbs]]
     far = starts_of_climbs(others, path.base.center, path.bounds, rng)
-    starts = np.concatenate([position[order[:_N_CLIMBS]], far])
+    starts = np.concatenate([position[order[:n_climbs]], far])
 
     def log_ratio(points):
         return path.at(points).gain
@@ -419,7 +453,7 @@ def _climb_to_bound(path: Path, draws: BaseDraws, seed: int) -> tuple[float, int
         return values, gradients
 
     climb(slopes_seen, starts, np.asarray(path.base.scale), path.bounds)
-    return max(highest) + _MARGIN, evaluations.n
+    return max(highest) + margin, evaluations.n
 
 
 def _std_error(k: int, n: int) -> float:

@@ -35,7 +35,6 @@ STATEMENTS = {
     "tempered": "approximate",
     "given": "conservative, not a bound",
 }
-_ROUNDING = 1e-6  # nats
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -429,12 +428,19 @@ def _jackknife(log_ratio, log_weights, most_groups):
     return jackknife(estimate, len(groups))
 
 
-def _gap_alarms(gap: float, std_error: float, degrees: int, exact: bool) -> list[Alarm]:
+def _gap_alarms(
+    gap: float,
+    std_error: float,
+    degrees: int,
+    exact: bool,
+    *,
+    rounding: float = 1e-6,  # nats
+) -> list[Alarm]:
     """Alarms of the gap between the two directions."""
     alarms = []
-    if gap < -max(student_t.isf(FALSE_ALARM, degrees) * std_error, _ROUNDING):
+    if gap < -max(student_t.isf(FALSE_ALARM, degrees) * std_error, rounding):
         cause = "exact" if exact else ""
         alarms.append(raised("directions-disagree", "negative", cause, gap=gap, error=std_error))
-    if not exact and gap > max(threshold("directions-disagree", "wide_gap") * std_error, _ROUNDING):
+    if not exact and gap > max(threshold("directions-disagree", "wide_gap") * std_error, rounding):
         alarms.append(raised("directions-disagree", "wide", "wide", gap=gap, error=std_error))
     return alarms

@@ -78,6 +78,14 @@ def test_intervals_of_the_default_cover_for_a_trained_decoder():
     assert_covers([(network, {}, digits()[500:525])])
 
 
+def test_intervals_of_the_default_cover_in_four_and_ten_dimensions():
+    cases = []
+    for n_blocks, scale, options in ((2, 1.5, {}), (5, 1.0, REAL | {"noise_std": 0.5})):
+        network = Blocks(n_blocks, [20, 6], scale, seed=11, n_points=161)
+        cases.append((network, options, network.model(**options).sample(25, random_state=11)))
+    assert_covers(cases)
+
+
 @pytest.mark.large
 def test_intervals_of_the_default_cover_in_many_models():
     cases = []

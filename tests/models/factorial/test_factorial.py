@@ -5,7 +5,7 @@ import pytest
 from known_problems import all_rows
 from scipy.special import logsumexp
 
-from sklpf import AIS, Exact, FactorialMixture
+from sklpf import AIS, Exact, FactorialMixture, Tempering
 from sklpf.datasets import make_factorial_shapes
 from sklpf.variational import temperature_ladder
 
@@ -22,7 +22,7 @@ def fitted():
     uncertain.
     """
     X, _, _ = make_factorial_shapes(300, shapes="bars", noise_variance=0.1, random_state=0)
-    options = {"tempering": "annealed", "n_tempered": 30, "random_state": 0}
+    options = {"tempering": Tempering(n_tempered=30), "random_state": 0}
     return FactorialMixture(8, noise_variance=0.1, **options).fit(X), X
 
 
@@ -99,18 +99,18 @@ def test_samples_have_the_moments_of_the_model(fitted):
 # -- fit
 
 
-@pytest.mark.parametrize("tempering", [None, "annealed", "global", "local"])
-def test_every_fit_ends_at_one_and_its_curve_with_it(tempering):
+@pytest.mark.parametrize("kind", [None, "annealed", "global", "local"])
+def test_every_fit_ends_at_one_and_its_curve_with_it(kind):
     X, _, _ = shapes(300)
     even = temperature_ladder(100.0, spacing="inverse")  # of which temperatures are learned
-    options = SHAPES | {"tempering": tempering, "n_tempered": 15, "n_temperatures": even}
-    model = FactorialMixture(8, **options, random_state=0).fit(X)
+    tempering = None if kind is None else Tempering(kind, n_tempered=15, n_temperatures=even)
+    model = FactorialMixture(8, **SHAPES, tempering=tempering, random_state=0).fit(X)
     hot = np.flatnonzero(model.temperatures_ > 1)
-    if tempering in ("global", "local"):
+    if kind in ("global", "local"):
         assert model.temperatures_[0] == pytest.approx(1 / np.mean(1 / even))
     assert model.elbo_curve_.shape == model.temperatures_.shape == (model.n_iter_,)
     assert model.temperatures_[-1] == 1
-    assert len(hot) == 0 if tempering is None else 0 < len(hot) <= 15
+    assert len(hot) == 0 if kind is None else 0 < len(hot) <= 15
     assert model.converged_
     assert model.elbo_ == model.elbo_curve_[-1]
     last = model.elbo_curve_[len(hot) :]

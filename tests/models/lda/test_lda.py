@@ -7,8 +7,9 @@ import pytest
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from scipy.special import psi
+from sklearn.base import clone
 
-from sklpf import AIS, Exact, LatentDirichletAllocation, compare
+from sklpf import AIS, Exact, LatentDirichletAllocation, Tempering, compare
 from sklpf.datasets import make_bars_corpus
 from sklpf.models import LDAPath
 from sklpf.variational import temperature_ladder
@@ -208,12 +209,12 @@ def tempered(**options):
 
 
 def test_a_schedule_falls_from_the_first_temperature_to_one():
-    model = tempered(tempering="annealed", initial_temperature=3.0, n_tempered=2)
+    model = tempered(tempering=Tempering(initial_temperature=3.0, n_tempered=2))
     expected = np.r_[np.linspace(3.0, 1.0, 8, endpoint=False), np.ones(12)]
     np.testing.assert_allclose(model.temperatures_, expected)
-    geometric = tempered(tempering="annealed", temperature_schedule="geometric", n_tempered=0.5)
+    geometric = tempered(tempering=Tempering(schedule="geometric", n_tempered=0.5))
     np.testing.assert_allclose(geometric.temperatures_, [1.5, 1.5**0.5, *np.ones(18)])
-    own = tempered(tempering="annealed", temperature_schedule=[4.0, 2.0])
+    own = tempered(tempering=Tempering(schedule=[4.0, 2.0]))
     np.testing.assert_allclose(own.temperatures_, [4.0, 2.0, *np.ones(18)])
 
 
@@ -221,8 +222,8 @@ def test_a_schedule_falls_from_the_first_temperature_to_one():
 @pytest.mark.parametrize("method", ["batch", "online"])
 @pytest.mark.parametrize(("max_iter", "n_cold"), [(1, 2), (2, 4), (5, 8)])
 def test_fit_always_ends_at_temperature_one(tempering, method, max_iter, n_cold):
-    options = {"learning_method": method, "max_iter": max_iter, "n_temperatures": 10}
-    model = tempered(tempering=tempering, **options)
+    options = {"learning_method": method, "max_iter": max_iter}
+    model = tempered(tempering=Tempering(tempering, n_temperatures=10), **options)
     if method == "batch":
         n_cold = max(n_cold // 4, 1)
     n_batches = max_iter * (4 if method == "online" else 1)
@@ -234,23 +235,23 @@ def test_fit_always_ends_at_temperature_one(tempering, method, max_iter, n_cold)
 
 @pytest.mark.parametrize("tempering", ["global", "local"])
 def test_a_learned_temperature_may_have_any_support(tempering):
-    options = {"tempering": tempering, "initial_temperature": 5.0}
-    ladders = 20, temperature_ladder(5.0, 20)
-    same = [tempered(n_temperatures=ladder, **options) for ladder in ladders]
+    model = tempered(tempering=Tempering(tempering, initial_temperature=5.0, n_temperatures=20))
+    ladder = temperature_ladder(5.0, 20)
+    same = [model, clone(model).set_params(tempering__n_temperatures=ladder).fit(BARS)]
     np.testing.assert_array_equal(same[0].components_, same[1].components_)
     even = temperature_ladder(100.0, spacing="inverse")
-    model = tempered(tempering=tempering, n_temperatures=even)
+    model = tempered(tempering=Tempering(tempering, n_temperatures=even))
     assert model.temperatures_[0] > 1
     assert not np.array_equal(model.components_, same[0].components_)
     with pytest.raises(ValueError, match="two temperatures that rise from 1"):
-        tempered(tempering=tempering, n_temperatures=[2.0, 4.0])
+        tempered(tempering=Tempering(tempering, n_temperatures=[2.0, 4.0]))
 
 
 def test_streams_learn_alike_whatever_fit_would_do():
     """Of as many documents as the stream has each batch is but a part: what is seen is smoothed."""
     X, _, _ = make_bars_corpus(120, size=4, n_tokens=5, random_state=0)
-    options = {"tempering": "global", "monotone_temperature": False, "initial_temperature": 3.0}
-    options |= {"total_samples": 120, "batch_size": 30, "random_state": 0}
+    tempering = Tempering("global", monotone=False, initial_temperature=3.0)
+    options = {"tempering": tempering, "total_samples": 120, "batch_size": 30, "random_state": 0}
     batch, online = (
         LatentDirichletAllocation(8, learning_method=method, **options).partial_fit(X)
         for method in ("batch", "online")

@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from told import Says, Shifted
 
 from sklpf import AIS, BernoulliRBM, ParallelTempering
-from sklpf.models import ScoreInterval
+from sklpf.scoring import ScoreInterval
 
 BINARY = (load_digits().data > 7).astype(np.float64)
 

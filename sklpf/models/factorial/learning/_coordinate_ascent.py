@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+from sklpf._utils.numbers import check_count
 from sklpf._utils.progress import said, stage
 from sklpf._utils.random import draw_seed
 from sklpf.models._learning import fitted_values, same_values
@@ -22,13 +23,15 @@ from sklpf.variational import (
     GlobalTempering,
     LocalTempering,
     Sweep,
-    Tempering,
+    Temperatures,
     sweeps,
     temperature_ladder,
     temperature_schedule,
+    tempering_of,
 )
 
 _HYPERPARAMETERS = ("noise_variance", "component_variance", "activation_probability")
+_N_TEMPERED = 300  # sweeps above T = 1
 _TOO_LARGE = "X holds values too large to be squared; rescale X"
 
 
@@ -73,7 +76,8 @@ class Trainer:
         self.noise_variance = noise
         self.component_variance = components
         self.probability = np.broadcast_to(probability, model.n_components)
-        self.temperature = None if model.tempering is None else self._highest_temperature()
+        self.tempering = tempering_of(model)
+        self.temperature = 1.0 if self.tempering is None else self._highest_temperature()
 
     def run(self, rng) -> tuple[FactorialPosterior, list[Sweep]]:
         """Return the posterior that a random start leads to, and the sweeps on the way: those of
@@ -81,7 +85,7 @@ class Trainer:
         """
         model = self.model
         activations = rng.uniform(size=(self.n, model.n_components)) < self.probability
-        annealed = model.tempering == "annealed"
+        annealed = self.tempering is not None and self.tempering.kind == "annealed"
         posterior = FactorialPosterior(
             self.X,
             activations,
@@ -111,7 +115,7 @@ class Trainer:
             done(words=f"{kind}: bound = {elbo:.6g}")
 
         with stage("start", None) as done:
-            sweep(self._tempering(posterior))
+            sweep(self._temperatures(posterior))
             if model.n_moves > 0:
                 moving = np.random.default_rng(draw_seed(rng))
                 posterior = improve(posterior, moving, model.n_moves, self.variance, record)
@@ -122,8 +126,8 @@ class Trainer:
 
     def _highest_temperature(self) -> float:
         """The temperature to begin at, cautiously below where components die out."""
-        if self.model.initial_temperature != "auto":
-            return float(self.model.initial_temperature)
+        if self.tempering.initial_temperature != "auto":
+            return float(self.tempering.initial_temperature)
         with np.errstate(over="ignore", invalid="ignore"):
             eigenvalues = leading_eigenvalues(self.X, self.model.n_components)
             eigenvalues = eigenvalues / self.noise_variance
@@ -133,23 +137,22 @@ class Trainer:
         rows_per_feature = n_active / self.X.shape[1]
         return float(max(2.0, min(eigenvalues[0], eigenvalues[-1] * rows_per_feature)))
 
-    def _tempering(self, posterior) -> Tempering | None:
+    def _temperatures(self, posterior) -> Temperatures | None:
         """Temperatures of the sweeps, None for T = 1 throughout."""
-        model = self.model
-        highest = self.temperature
-        if highest is None:
+        tempering = self.tempering
+        if tempering is None:
             return None
-        if model.tempering == "annealed":
-            return Annealed(
-                temperature_schedule(model.temperature_schedule, highest, model.n_tempered)
-            )
-        temperatures = temperature_ladder(highest, model.n_temperatures)
+        n_sweeps = _N_TEMPERED
+        if tempering.n_tempered != "auto":
+            n_sweeps = check_count(tempering.n_tempered, "n_tempered", 0)
+        if tempering.kind == "annealed":
+            return Annealed(temperature_schedule(tempering.schedule, self.temperature, n_sweeps))
+        temperatures = temperature_ladder(self.temperature, tempering.n_temperatures)
         log_partition = posterior.log_partition(temperatures)
-        if model.tempering == "local":
-            return LocalTempering(temperatures, log_partition / self.n, self.n, model.n_tempered)
-        return GlobalTempering(
-            temperatures, log_partition, model.n_tempered, monotone=model.monotone_temperature
-        )
+        if tempering.kind == "local":
+            return LocalTempering(temperatures, log_partition / self.n, self.n, n_sweeps)
+        monotone = tempering.monotone is True
+        return GlobalTempering(temperatures, log_partition, n_sweeps, monotone=monotone)
 
 
 def update(model, X, activations) -> FactorialPosterior:

@@ -16,23 +16,9 @@ from sklpf._utils.numbers import Array
 from sklpf.models.factorial.learning._posterior import FactorialPosterior, RowEnergy
 from sklpf.variational import sweeps
 
-_POWER_STEPS = 15
-_SPARE = 8  # directions of the subspace iteration beyond those that are wanted
-# Of the fixed-point iteration.
-_MAX_ROWS = 20_000
-_MAX_STEPS = 100
-_ALIGNED = 1e-4
-_N_PURSUITS = 3
 _MAX_SWEEPS = 30  # of a move
 _SETTLED = 1e-3  # nats a row
-_MOST_BORN = 3  # in one move
-_BIRTH_SWEEPS = 6  # with a component too many
-_ROWS_LOOKED_AT = 1000
-_ROWS_SCREENED = 200
-_N_SEEDS = 30
 _N_REFINED = 2
-_SEED_STEPS = 2
-_MOST_ADDED = 2  # components added to a residual
 
 
 def leading_eigenvalues(X, n: int) -> Array:
@@ -41,11 +27,11 @@ def leading_eigenvalues(X, n: int) -> Array:
     return np.sort(np.linalg.norm(basis, axis=0))[::-1]
 
 
-def _leading_subspace(X, n: int):
+def _leading_subspace(X, n: int, *, power_steps: int = 15):
     """Mean of X (D,), and its covariance times a basis (D, m) of about the leading n directions."""
     mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     basis = np.random.default_rng(0).normal(size=(X.shape[1], min(n, X.shape[1])))
-    for _ in range(_POWER_STEPS):
+    for _ in range(power_steps):
         basis = np.linalg.qr(basis)[0]
         scores = X @ basis.astype(X.dtype) - mean @ basis
         basis = (X.T @ scores.astype(X.dtype) - np.outer(mean, scores.sum(axis=0))) / X.shape[0]
@@ -73,9 +59,16 @@ class Pursuit:
         Orthonormal, about the leading directions of X, some more than components.
     """
 
-    def __init__(self, X, n_components: int, variance: float):
+    def __init__(
+        self,
+        X,
+        n_components: int,
+        variance: float,
+        *,
+        n_spare: int = 8,  # directions of the subspace iteration beyond those that are asked for
+    ):
         self.X = X
-        mean, spread = _leading_subspace(X, n_components + _SPARE)
+        mean, spread = _leading_subspace(X, n_components + n_spare)
         self.basis = np.linalg.qr(spread)[0]
         scores = np.asarray(X @ self.basis.astype(X.dtype), dtype=np.float64) - mean @ self.basis
         values, vectors = np.linalg.eigh(scores.T @ scores / len(scores))
@@ -84,14 +77,14 @@ class Pursuit:
         noise, kept = _above_noise(values, n_components, variance, X.shape)
         self._whitened = scores @ vectors[:, kept] / np.sqrt(values[kept] - noise)
 
-    def activations(self, rng) -> Array:
+    def activations(self, rng, *, max_rows: int = 20_000) -> Array:
         """Return activations (n, m), 0 or 1, from a random rotation; m is smaller where fewer
         directions stand out.
         """
         n, m = self._whitened.shape
         if m == 0:
             return self._whitened
-        rows = slice(None) if n <= _MAX_ROWS else rng.choice(n, _MAX_ROWS, replace=False)
+        rows = slice(None) if n <= max_rows else rng.choice(n, max_rows, replace=False)
         coordinates = self._whitened @ _rotate(self._whitened[rows], rng).T
         skewness = np.mean(coordinates**3, axis=0)
         coordinates *= np.where(skewness < 0, -1, 1)
@@ -110,13 +103,13 @@ def _above_noise(values, n: int, variance: float, shape):
     return noise, np.flatnonzero(values[:n] > max(edge, 1e-6 * values[0]))
 
 
-def _rotate(whitened, rng) -> Array:
+def _rotate(whitened, rng, *, max_steps: int = 100, aligned_within: float = 1e-4) -> Array:
     """Rotation (m, m) that raises the sum of skewness² / 12 + kurtosis² / 48 over the
     coordinates.
     """
     n, m = whitened.shape
     rotation = np.linalg.qr(rng.normal(size=(m, m)))[0]
-    for _ in range(_MAX_STEPS):
+    for _ in range(max_steps):
         u = whitened @ rotation.T
         skewness = np.mean(u**3, axis=0)
         kurtosis = np.mean(u**4, axis=0) - 3
@@ -125,7 +118,7 @@ def _rotate(whitened, rng) -> Array:
         left, _, right = np.linalg.svd(value.T @ whitened / n - slope[:, None] * rotation)
         last = rotation
         rotation = left @ right
-        if np.max(1 - np.abs(np.sum(rotation * last, axis=1))) < _ALIGNED:
+        if np.max(1 - np.abs(np.sum(rotation * last, axis=1))) < aligned_within:
             break
     return rotation
 
@@ -147,6 +140,9 @@ def improve(
     n_moves: int,
     variance: float,
     on_move: Callable[[float, str], None],
+    *,
+    n_pursuits: int = 3,
+    most_born: int = 3,  # in one move
 ) -> FactorialPosterior:
     """Make moves until `n_moves` in a row have failed.
 
@@ -170,11 +166,11 @@ def improve(
     pursuit = Pursuit(posterior.X, posterior.activations.shape[1], variance)
     made = failures = 0
     while failures < n_moves:
-        pursued = made < _N_PURSUITS
+        pursued = made < n_pursuits
         if pursued:
             other = _pursued(posterior, pursuit, rng)
         else:
-            other = _reborn(best, pursuit.basis, 1 + failures % _MOST_BORN, rng)
+            other = _reborn(best, pursuit.basis, 1 + failures % most_born, rng)
         value = other.elbo()
         made += 1
         failures += 1
@@ -211,7 +207,14 @@ def _pursued(posterior, pursuit, rng) -> FactorialPosterior:
     return other
 
 
-def _reborn(posterior, basis, n_born, rng) -> FactorialPosterior:
+def _reborn(
+    posterior,
+    basis,
+    n_born,
+    rng,
+    *,
+    birth_sweeps: int = 6,  # with a component too many
+) -> FactorialPosterior:
     """Add components where rows are badly explained, and drop as many that are then
     needed least.
     """
@@ -219,10 +222,10 @@ def _reborn(posterior, basis, n_born, rng) -> FactorialPosterior:
     other = posterior
     for _ in range(n_born):
         other = _with_newborn(other, basis, rng)
-        _settle(other, _BIRTH_SWEEPS)
+        _settle(other, birth_sweeps)
     while other.activations.shape[1] > n_components:
         other = _without(other, int(np.argmin(_losses(other, rng))))
-        _settle(other, _BIRTH_SWEEPS)
+        _settle(other, birth_sweeps)
     _settle(other, _MAX_SWEEPS)
     return other
 
@@ -238,7 +241,9 @@ def _without(posterior, k):
     return posterior.with_activations(activations, probability)
 
 
-def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
+def _with_newborn(
+    posterior, basis, rng, *, rows_screened: int = 200, seed_steps: int = 2
+) -> FactorialPosterior:
     """Return the posterior with one more component.
 
     Candidates are drawn in proportion to the gain of the rows, each is improved by some steps, and
@@ -247,7 +252,7 @@ def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
     """
     x, energy, z = _look_at_rows(posterior, rng)
     means, own = _candidates(posterior, basis, x, z, rng)
-    few = slice(_ROWS_SCREENED)
+    few = slice(rows_screened)
     screening = energy._replace(bias=energy.bias[few])
     totals = np.empty(len(means))
     for i, mean in enumerate(means):
@@ -261,7 +266,7 @@ def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
     best_mean = means[0]
     for i in rng.choice(len(means), n_refined, replace=False, p=totals / totals.sum()):
         mean = means[i]
-        for _ in range(_SEED_STEPS):
+        for _ in range(seed_steps):
             changed, gains = _gains(posterior, energy, x, z, mean)
             gains[own[i]] = 0
             total = np.maximum(gains, 0).sum()
@@ -275,14 +280,16 @@ def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
     return posterior.with_newborn(best_mean)
 
 
-def _candidates(posterior, basis, x, z, rng) -> tuple[np.ndarray, list[slice]]:
+def _candidates(
+    posterior, basis, x, z, rng, *, n_seeds: int = 30
+) -> tuple[np.ndarray, list[slice]]:
     """Means of components that could be born, (n, D), and the row that each was made from, whose
     own gain says nothing.
     """
     residuals = x - z @ posterior.means
     square = np.sum(residuals**2, axis=1)
     square += 1e-6 * square.mean() or 1.0
-    seeds = rng.choice(len(x), size=min(_N_SEEDS, len(x)), replace=False, p=square / square.sum())
+    seeds = rng.choice(len(x), size=min(n_seeds, len(x)), replace=False, p=square / square.sum())
     chosen = _some_that_are_on(z[seeds], rng)
     single = residuals[seeds] + chosen @ posterior.means
     halves = _halves(posterior, residuals @ basis, z, np.unique(chosen, axis=0), basis)
@@ -310,12 +317,17 @@ def _halves(posterior, scores, z, sets, basis):
     return np.vstack(found)
 
 
-def _some_that_are_on(z, rng):
+def _some_that_are_on(
+    z,
+    rng,
+    *,
+    most_added=2,  # components added to a residual
+):
     """For every row none, one or two of the components that are on, so that what they are a blend
     of can be born.
     """
     chosen = np.zeros(z.shape)
-    for row, n in enumerate(rng.integers(_MOST_ADDED + 1, size=len(z))):
+    for row, n in enumerate(rng.integers(most_added + 1, size=len(z))):
         on = np.flatnonzero(z[row])
         chosen[row, rng.choice(on, min(n, len(on)), replace=False)] = 1
     return chosen
@@ -341,10 +353,10 @@ def _losses(posterior, rng):
     return [-energy.forced(z, k, 0)[1].sum() for k in range(z.shape[1])]
 
 
-def _look_at_rows(posterior, rng):
+def _look_at_rows(posterior, rng, *, n_rows=1000):
     """Some rows as float64 (n, D), the energy of their activations, and these as 0 and 1."""
     n = len(posterior.activations)
-    rows = rng.choice(n, min(n, _ROWS_LOOKED_AT), replace=False)
+    rows = rng.choice(n, min(n, n_rows), replace=False)
     x = posterior.rows(rows)
     energy = RowEnergy.of(posterior.means @ x.T, *posterior.terms())
     return x, energy, np.ascontiguousarray(posterior.activations[rows] > 0.5).astype(np.uint8)

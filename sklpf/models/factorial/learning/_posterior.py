@@ -21,9 +21,6 @@ from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.parallel import parallel_map
 from sklpf.variational import ConjugateModel
 
-_MOST_FORCED = 16  # components that a search forces in a row
-_SETTLED = 1e-6
-_MAX_SETTLING = 30
 _VALUES_AT_ONCE = 1 << 19  # of the rows and activations of a block
 _JITTER_COST = 1.0  # nats
 
@@ -76,16 +73,24 @@ class RowEnergy(NamedTuple):
             z[rows] = np.where(gains[:, None] > 0, other, before)
         return z
 
-    def _to_be_forced(self, z, forced: list[int]):
+    def _to_be_forced(
+        self,
+        z,
+        forced: list[int],
+        *,
+        most_forced: int = 16,  # components in a row
+    ):
         """Pairs of a component and the rows in which it is forced."""
-        if len(forced) <= _MOST_FORCED:
+        if len(forced) <= most_forced:
             return [(k, slice(None)) for k in forced]
         losses = ((2.0 * z - 1) * (self.bias - z @ self.coupling))[:, forced]
-        most = np.partition(losses, _MOST_FORCED - 1, axis=1)[:, [_MOST_FORCED - 1]]
+        most = np.partition(losses, most_forced - 1, axis=1)[:, [most_forced - 1]]
         return [(k, np.flatnonzero(rows)) for k, rows in zip(forced, (losses <= most).T)]
 
 
-def search_activations(products, active, terms, forced: Iterable[int] = ()) -> None:
+def search_activations(
+    products, active, terms, forced: Iterable[int] = (), *, max_settling: int = 30
+) -> None:
     """Replace activations (K, n), in place, of rows for which a search by flips finds some with a
     higher bound; terms as in `RowEnergy.of`.
     """
@@ -98,16 +103,16 @@ def search_activations(products, active, terms, forced: Iterable[int] = ()) -> N
     energy = energy._replace(bias=energy.bias[rows])
     old = active[:, rows]
     new = np.ascontiguousarray(found[rows].T, dtype=np.float64)
-    settle_activations(np.ascontiguousarray(products[:, rows]), new, terms, _MAX_SETTLING)
+    settle_activations(np.ascontiguousarray(products[:, rows]), new, terms, max_settling)
     better = energy.bounds(new.T) > energy.bounds(old.T)
     active[:, rows[better]] = new[:, better]
 
 
-def settle_activations(products, active, terms, max_iter: int) -> None:
+def settle_activations(products, active, terms, max_iter: int, *, settled: float = 1e-6) -> None:
     """Update activations (K, n), in place, until those of a row no longer change, at T = 1."""
     from sklpf.models.factorial.learning._activation_kernels import update_activations
 
-    update_activations(products, active, *terms, np.ones(active.shape[1]), max_iter, _SETTLED)
+    update_activations(products, active, *terms, np.ones(active.shape[1]), max_iter, settled)
 
 
 class Statistics(NamedTuple):

@@ -24,12 +24,6 @@ from sklpf.models.lda.learning._posterior import Topics, fit_prior, fit_symmetri
 from sklpf.models.lda.learning._variational_bayes import Training
 from sklpf.training import train
 
-_EVERY = 5  # sweeps between values of the joint likelihood and updates of the priors
-_RATE = 0.5  # of a step of the priors, since one sample is all that they see
-_KEPT = 0.2  # of the sweeps, whose counts are averaged
-_SETTLED = 0.01  # nats a token
-_FEWEST = 50  # sweeps, below which nothing says that a chain has settled
-
 
 class Tokens(NamedTuple):
     """The tokens of a corpus, document by document."""
@@ -104,11 +98,18 @@ def _line(chain: Chain, name: str) -> str:
     return f"{name}: log p(words, topics) = {chain.log_joint[-1]:.4f}"
 
 
-def _warn_if_unsettled(log_joint: NDArray, n_tokens: float, n_sweeps: int) -> None:
+def _warn_if_unsettled(
+    log_joint: NDArray,
+    n_tokens: float,
+    n_sweeps: int,
+    *,
+    settled: float = 0.01,  # nats a token
+    fewest_sweeps: int = 50,  # below which nothing says that a chain has settled
+) -> None:
     """Warn if a chain was short, or its last quarter still exceeds the one before by more than its
     own standard deviation.
     """
-    if n_sweeps < _FEWEST:
+    if n_sweeps < fewest_sweeps:
         warn(
             f"Gibbs sampling needs some 100 sweeps to settle: raise max_iter, now {n_sweeps}",
             ConvergenceWarning,
@@ -116,7 +117,7 @@ def _warn_if_unsettled(log_joint: NDArray, n_tokens: float, n_sweeps: int) -> No
         return
     last = _quarter(log_joint, 1)
     rise = last.mean() - _quarter(log_joint, 2).mean()
-    if rise > last.std() and rise / n_tokens > _SETTLED:
+    if rise > last.std() and rise / n_tokens > settled:
         warn(
             f"Gibbs sampling has not settled: log p(words, topics) was {rise / n_tokens:.2g} nats a"
             " token higher in the last quarter of the passes than in the one before; raise"
@@ -148,7 +149,18 @@ class Chain:
         Whether the priors are learned.
     """
 
-    def __init__(self, corpus, alpha, eta, key, n_sweeps, learn_alpha=False, learn_eta=False):
+    def __init__(
+        self,
+        corpus,
+        alpha,
+        eta,
+        key,
+        n_sweeps,
+        learn_alpha=False,
+        learn_eta=False,
+        *,
+        kept_share=0.2,  # of the sweeps, whose counts are averaged
+    ):
         self.corpus = corpus
         self.alpha = alpha
         self.eta = eta
@@ -156,7 +168,7 @@ class Chain:
         self.n_sweeps = n_sweeps
         self.learn_alpha = learn_alpha
         self.learn_eta = learn_eta
-        self.n_kept = max(1, round(_KEPT * n_sweeps))
+        self.n_kept = max(1, round(kept_share * n_sweeps))
         self.step = 0
         self.z = np.full(len(corpus.words), -1, np.int32)
         self.by_word = np.zeros((corpus.n_features, padded(len(alpha))), np.int32)  # n_wk
@@ -165,7 +177,11 @@ class Chain:
         self.n_added = 0
         self.log_joint = list[float]()  # log p(words, topics), in nats
 
-    def run(self) -> None:
+    def run(
+        self,
+        *,
+        rate: float = 0.5,  # of a step of the priors, since one sample is all that they see
+    ) -> None:
         """Make a sweep, of which the first draws all tokens given those before them; every fifth,
         and the last, moves the priors.
         """
@@ -173,9 +189,9 @@ class Chain:
         if self._is_recorded(self.step):
             by_document = self.by_document()
             if self.step > 0 and self.learn_alpha:
-                self.alpha = fit_prior(self.alpha, self.alpha + by_document, _RATE)
+                self.alpha = fit_prior(self.alpha, self.alpha + by_document, rate)
             if self.step > 0 and self.learn_eta:
-                self.eta = fit_symmetric_prior(self.eta, self.by_word, self.by_topic, _RATE)
+                self.eta = fit_symmetric_prior(self.eta, self.by_word, self.by_topic, rate)
             self.log_joint.append(self._log_joint(by_document))
         if self.step > self.n_sweeps - self.n_kept:
             self.total += self.by_word
@@ -213,9 +229,14 @@ class Chain:
             return ""
         return f"log p(words, topics): {self.log_joint[-1]:.4f}"
 
-    def _is_recorded(self, step: int) -> bool:
+    def _is_recorded(
+        self,
+        step: int,
+        *,
+        every: int = 5,  # sweeps between values of the joint likelihood and updates of the priors
+    ) -> bool:
         """True if the joint likelihood is computed after this sweep."""
-        return step % _EVERY == 0 or step == self.n_sweeps
+        return step % every == 0 or step == self.n_sweeps
 
     def _log_joint(self, by_document) -> float:
         """log p(words, topics), in nats (Griffiths & Steyvers 2004, equations 2 and 3)."""

@@ -24,15 +24,7 @@ from sklpf._utils.numbers import Array
 
 # of a learned prior, which has no maximum where all documents are alike
 _PRIOR_RANGE = 1e-10, 1e10
-_SMALLEST_CURVATURE = 1e-12
-_NEWTON_STEPS = 20  # for every update in batch learning
-_SMALLEST_SCALE = 1e-6
-# in units of the smallest component, to which a difference from it leaves enough digits
-_LARGEST_PRIOR = 1e3
-_DOCUMENTS_AT_ONCE = 4096  # where topics stay
-_DOCUMENTS_PER_BLOCK = 32
 _WORDS_PER_BLOCK = 1024
-_SMALLEST_OFFSET = -600.0  # digamma of a topic's sum; exponentials reach to 708
 
 
 class Topics:
@@ -49,10 +41,10 @@ class Topics:
     prior : float
     """
 
-    def __init__(self, components: NDArray, prior: float):
+    def __init__(self, components: NDArray, prior: float, *, largest_prior: float = 1e3):
         self.prior = float(prior)
         self.scale = 1.0
-        self.base = self.prior if prior <= _LARGEST_PRIOR * components.min() else 0.0
+        self.base = self.prior if prior <= largest_prior * components.min() else 0.0
         self.weights = np.ascontiguousarray(
             (components - self.base).T.astype(components.dtype, copy=False)
         )
@@ -81,12 +73,12 @@ class Topics:
         means = psi(lambdas) - psi(lambdas.sum(axis=1, keepdims=True))
         return np.exp(means).astype(self.weights.dtype)
 
-    def decay(self, rate: float) -> None:
+    def decay(self, rate: float, *, smallest_scale: float = 1e-6) -> None:
         """lambda = (1 - rate) lambda + rate * prior."""
         self._components = None
         self.scale *= 1 - rate
         self.base += rate * (self.prior - self.base)
-        if self.scale < _SMALLEST_SCALE:
+        if self.scale < smallest_scale:
             self.weights *= self.weights.dtype.type(self.scale)
             self.scale = 1.0
             self.totals = self.weights.sum(axis=0, dtype=np.float64)
@@ -152,7 +144,13 @@ class Posterior(NamedTuple):
     tasks: Callable = map  # such as `task_map` returns
 
     def infer(
-        self, X: sp.csr_matrix, gamma: NDArray, inverse: Any = 1.0, joint: bool = False
+        self,
+        X: sp.csr_matrix,
+        gamma: NDArray,
+        inverse: Any = 1.0,
+        joint: bool = False,
+        *,
+        documents_per_block: int = 32,
     ) -> Documents:
         """Let q(theta) q(z) of every document settle while q(beta) stays.
 
@@ -202,12 +200,17 @@ class Posterior(NamedTuple):
             span = documents, block.start, block.stop
             infer(*span, scratch_for(*span), *options)
 
-        list(self.tasks(infer_block, cut(n, _DOCUMENTS_PER_BLOCK)))
+        list(self.tasks(infer_block, cut(n, documents_per_block)))
         return documents
 
-    def settle(self, X: sp.csr_matrix) -> Iterator[Documents]:
+    def settle(
+        self,
+        X: sp.csr_matrix,
+        *,
+        documents_at_once: int = 4096,  # where topics stay
+    ) -> Iterator[Documents]:
         """Documents at T = 1, in parts, from gamma = 1."""
-        for rows in cut(X.shape[0], _DOCUMENTS_AT_ONCE):
+        for rows in cut(X.shape[0], documents_at_once):
             part = X[rows]
             yield self.infer(part, np.ones((part.shape[0], len(self.alpha))))
 
@@ -273,7 +276,14 @@ def cut(n: int, size: int) -> list[slice]:
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
 
 
-def _fill_rows(topics: Topics, offsets: NDArray, documents: Documents, block: slice) -> None:
+def _fill_rows(
+    topics: Topics,
+    offsets: NDArray,
+    documents: Documents,
+    block: slice,
+    *,
+    smallest_offset: float = -600.0,  # digamma of a topic's sum; exponentials reach to 708
+) -> None:
     """Fill in a block of words: E log beta where it is asked for, and exp(b E log beta) unless b
     differs between documents; offsets are digamma(sums).
     """
@@ -282,7 +292,7 @@ def _fill_rows(topics: Topics, offsets: NDArray, documents: Documents, block: sl
     lambdas = topics.weights, documents.words[block], topics.base, topics.scale
     rows = documents.rows[block]
     log_rows = documents.log_rows[block]
-    if len(log_rows) == 0 and offsets.min() > _SMALLEST_OFFSET:
+    if len(log_rows) == 0 and offsets.min() > smallest_offset:
         fill_exp_rows(*lambdas, np.exp(-offsets), rows)
         return
     if len(log_rows) == 0:  # a topic with hardly any words, whose exp(digamma) is out of range
@@ -291,7 +301,13 @@ def _fill_rows(topics: Topics, offsets: NDArray, documents: Documents, block: sl
 
 
 # ---- priors that fit expected or sampled counts
-def fit_prior(alpha: NDArray, gamma: NDArray, rate: float) -> NDArray:
+def fit_prior(
+    alpha: NDArray,
+    gamma: NDArray,
+    rate: float,
+    *,
+    newton_steps: int = 20,  # for every update in batch learning
+) -> NDArray:
     """alpha after `rate` of a Newton step towards the one that fits the documents best; at rate 1
     after many.
 
@@ -303,12 +319,12 @@ def fit_prior(alpha: NDArray, gamma: NDArray, rate: float) -> NDArray:
     if len(alpha) == 1:
         return alpha  # all shares are 1
     counts = gamma - alpha
-    for _ in range(_NEWTON_STEPS if rate == 1 else 1):
+    for _ in range(newton_steps if rate == 1 else 1):
         alpha = np.clip(alpha * np.exp(rate * _log_step(alpha, counts)), *_PRIOR_RANGE)
     return alpha
 
 
-def _log_step(alpha, counts):
+def _log_step(alpha, counts, *, smallest_curvature=1e-12):
     """Newton step of log alpha, at most a factor of e; positive curvature is left out."""
     from sklpf.models.lda.learning._word_kernels import mean_polygammas
 
@@ -318,7 +334,7 @@ def _log_step(alpha, counts):
     first_sum, second_sum = mean_polygammas(np.array([total]), sums)
     slope = alpha * (first - psi(alpha) - first_sum + psi(total))
     curvature = alpha**2 * (second - polygamma(1, alpha))
-    diagonal = curvature + np.minimum(slope, 0) - _SMALLEST_CURVATURE * alpha
+    diagonal = curvature + np.minimum(slope, 0) - smallest_curvature * alpha
     common = polygamma(1, total) - second_sum[0]
 
     # The Hessian is diagonal plus common alpha alpha', which Sherman and Morrison invert.

@@ -23,25 +23,19 @@ from sklpf.models.lda.learning._posterior import Documents, Posterior
 from sklpf.variational import (
     Annealed,
     GlobalTempering,
-    Tempering,
+    Temperatures,
     temperature_ladder,
     temperature_posterior,
     temperature_schedule,
+    tempering_of,
 )
 
-_REFRESH = 50  # updates after which the moments of the topics are computed anew
-_SMOOTHING = 0.1  # weight of a new batch in the running mean of U
 # what did best on news and newsgroup posts
 _HIGHEST = {"annealed": 1.5, "global": 2.0, "local": 10.0}
+_N_TEMPERED = 3.0  # passes above T = 1
 _LONGEST_SCHEDULE = 10**7
 # temperatures at which log C and the moments of documents are computed; in between they are smooth
 _NODES = 12
-_ROWS_AT_ONCE = 200  # draws of theta whose words are held at a time
-# draws of all topics for log C
-_NUMBERS_DRAWN = 500_000
-_FEWEST_DRAWS = 5
-_MOST_DRAWS = 200
-_PROPORTION_DRAWS = 1000
 
 
 # ---- the temperature of every update
@@ -50,7 +44,7 @@ class Cooling:
 
     Parameters
     ----------
-    tempering : Tempering
+    tempering : Temperatures
         Its `n_sweeps`, at least 1, are the updates above T = 1.
     n_tokens : float, default=0
         Tokens of the corpus, for a global temperature.
@@ -58,7 +52,7 @@ class Cooling:
         Weight of a new batch in the running mean of a token's U, for a global temperature.
     """
 
-    def __init__(self, tempering: Tempering, n_tokens: float = 0.0, smoothing: float = 1.0):
+    def __init__(self, tempering: Temperatures, n_tokens: float = 0.0, smoothing: float = 1.0):
         self.tempering = tempering
         self.n_left = tempering.n_sweeps
         self.n_tokens = n_tokens
@@ -90,7 +84,7 @@ class Cooling:
         return self
 
 
-class DocumentTempering(Tempering):
+class DocumentTempering(Temperatures):
     """A learned temperature for every document, which begins anew whenever a document is met.
 
     r_dm is proportional to exp(s_m U_d - N_d A_d(s_m)) with A_d(s) = log sum_k E[theta_k^s] E[sum_v
@@ -117,13 +111,21 @@ class DocumentTempering(Tempering):
     def advance(self, expected_log_joint) -> None:
         """Do nothing: the temperatures follow from the documents of a batch."""
 
-    def inverses(self, topics, joints: NDArray, n_tokens: NDArray, gamma: NDArray) -> Array:
+    def inverses(
+        self,
+        topics,
+        joints: NDArray,
+        n_tokens: NDArray,
+        gamma: NDArray,
+        *,
+        refresh: int = 50,  # updates after which the moments of the topics are computed anew
+    ) -> Array:
         """b of every document, (n,), given U, the numbers of tokens, and gamma (n, n_topics); once
         before every update.
         """
         from sklpf.models.lda.learning._word_kernels import log_tempered_tokens
 
-        if self._age % _REFRESH == 0:
+        if self._age % refresh == 0:
             self._log_sums = topics.log_power_sums(1 / self._nodes)
         self._age += 1
         tokens = log_tempered_tokens(gamma, 1 / self._nodes, self._log_sums)
@@ -132,7 +134,15 @@ class DocumentTempering(Tempering):
         )[0]
 
 
-def start_cooling(model, X, n_documents: float, batch_size: int, n_passes: float) -> Cooling | None:
+def start_cooling(
+    model,
+    X,
+    n_documents: float,
+    batch_size: int,
+    n_passes: float,
+    *,
+    smoothing: float = 0.1,  # weight of a new batch in the running mean of U
+) -> Cooling | None:
     """Return the temperatures of a training, None for one at T = 1 throughout.
 
     Parameters
@@ -147,41 +157,44 @@ def start_cooling(model, X, n_documents: float, batch_size: int, n_passes: float
     n_passes : float
         Number of passes, infinite in a stream; the last one, or half of a single one, is at T = 1.
     """
-    if model.tempering is None:
+    tempering = tempering_of(model)
+    if tempering is None:
         return None
+    n_passes_above = _N_TEMPERED if tempering.n_tempered == "auto" else tempering.n_tempered
     per_pass = int(np.ceil(n_documents / batch_size))
-    n_updates = int(np.ceil(model.n_tempered * per_pass))
+    n_updates = int(np.ceil(n_passes_above * per_pass))
     most_updates = None
     if np.isfinite(n_passes):
         n_all = int(n_passes * per_pass)
         most_updates = n_all - int(min(per_pass, np.ceil(n_all / 2)))
         n_updates = min(n_updates, most_updates)
 
-    highest = model.initial_temperature
-    highest = _HIGHEST[model.tempering] if highest == "auto" else float(highest)
-    if model.tempering == "annealed":
+    highest = tempering.initial_temperature
+    highest = _HIGHEST[tempering.kind] if highest == "auto" else float(highest)
+    if tempering.kind == "annealed":
         if n_updates > _LONGEST_SCHEDULE:
             raise ValueError(
                 f"a schedule of {n_updates:.3g} temperatures can't be held; lower n_tempered or"
                 " total_samples"
             )
-        schedule = temperature_schedule(model.temperature_schedule, highest, n_updates)
+        schedule = temperature_schedule(tempering.schedule, highest, n_updates)
         schedule = schedule[:most_updates]
         return Cooling(Annealed(schedule)) if len(schedule) else None
     if n_updates == 0:
         return None
-    temperatures = temperature_ladder(highest, model.n_temperatures)
-    if model.tempering == "local":
+    temperatures = temperature_ladder(highest, tempering.n_temperatures)
+    if tempering.kind == "local":
         return Cooling(DocumentTempering(temperatures, n_updates))
 
     corpus = CorpusSize.like(X, n_documents, model)
     log_c = corpus_log_partition(
-        temperatures, corpus, model.tempered_partition == "marginal", model._partition_seed
+        temperatures, corpus, tempering.partition == "marginal", model._partition_seed
     )
-    tempering = GlobalTempering(temperatures, log_c, n_updates, monotone=model.monotone_temperature)
+    monotone = tempering.monotone is not False
+    learned = GlobalTempering(temperatures, log_c, n_updates, monotone=monotone)
     n_tokens = float(corpus.lengths @ corpus.n_documents)
     # Where every update sees all documents there is nothing to smooth.
-    return Cooling(tempering, n_tokens, 1.0 if per_pass == 1 else _SMOOTHING)
+    return Cooling(learned, n_tokens, 1.0 if per_pass == 1 else smoothing)
 
 
 # ---- the normaliser
@@ -226,6 +239,10 @@ def log_partition(
     marginal: bool = False,
     n_topic_draws: int | None = None,
     random_state=None,
+    numbers_drawn: int = 500_000,
+    fewest_draws: int = 5,
+    most_draws: int = 200,
+    proportion_draws: int = 1000,
 ) -> Array:
     """Monte-Carlo estimate of log C(T), where C(T) integrates the tempered likelihood over data,
     topics and documents.
@@ -261,11 +278,11 @@ def log_partition(
     n_topics = len(corpus.doc_topic_prior)
     if n_topic_draws is None:
         n_numbers = n_topics * corpus.n_features
-        n_topic_draws = int(np.clip(_NUMBERS_DRAWN // n_numbers, _FEWEST_DRAWS, _MOST_DRAWS))
+        n_topic_draws = int(np.clip(numbers_drawn // n_numbers, fewest_draws, most_draws))
     draws = []
     for _ in range(n_topic_draws):
         topics = _dirichlet(rng, np.full(corpus.n_features, corpus.topic_word_prior), n_topics)
-        proportions = _dirichlet(rng, corpus.doc_topic_prior, _PROPORTION_DRAWS)
+        proportions = _dirichlet(rng, corpus.doc_topic_prior, proportion_draws)
         tokens = _log_tokens(powers, topics, proportions, marginal)
         draws.append([_log_documents(corpus, row) for row in tokens])
     return logsumexp(draws, axis=0) - np.log(n_topic_draws)
@@ -278,11 +295,18 @@ def _dirichlet(rng, concentration, n):
     return gamma / gamma.sum(axis=1, keepdims=True)
 
 
-def _log_tokens(powers, topics, proportions, marginal):
+def _log_tokens(
+    powers,
+    topics,
+    proportions,
+    marginal,
+    *,
+    rows_at_once=200,  # draws of theta whose words are held at a time
+):
     """Log c(theta, beta) for every power and theta, (M, n)."""
     if marginal:
-        starts = range(0, len(proportions), _ROWS_AT_ONCE)
-        parts = [proportions[i : i + _ROWS_AT_ONCE] @ topics for i in starts]
+        starts = range(0, len(proportions), rows_at_once)
+        parts = [proportions[i : i + rows_at_once] @ topics for i in starts]
         tokens = [np.concatenate([np.sum(p**power, axis=1) for p in parts]) for power in powers]
     else:
         tokens = [proportions**power @ np.sum(topics**power, axis=1) for power in powers]

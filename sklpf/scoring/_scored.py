@@ -10,7 +10,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, imported
-from sklpf.models.scoring._baseline import BaselineScore, RowsBaseline, compare_with_baseline
+from sklpf.scoring._baseline import BaselineScore, RowsBaseline, compare_with_baseline
 from sklpf.uncertainty import Variance
 
 

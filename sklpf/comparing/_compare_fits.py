@@ -35,18 +35,17 @@ from sklpf._utils.parallel import (
 )
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import safe_indexing
-from sklpf.models.comparing._compare import _last_step, check_same_rows, rows_digest
-from sklpf.models.comparing._fit_comparison import (
+from sklpf.comparing._compare import _last_step, check_same_rows, rows_digest
+from sklpf.comparing._fit_comparison import (
     FitComparison,
     Fits,
     HeldOutRows,
     compare_held_out,
 )
 from sklpf.models.decoder import DecoderModel
-from sklpf.models.scoring import check_same_kind, is_model, last_step
 from sklpf.partition._base import NO_NUMBERS
+from sklpf.scoring import check_same_kind, is_model, last_step
 
-_PROBED = 1000  # rows that tell functions apart
 _QUANTILE = float(norm.ppf(0.975))
 
 
@@ -343,10 +342,16 @@ def _open_checkpoint(directory, tasks: list[FitTask], X, y) -> Checkpoint:
     return Checkpoint(directory, fingerprint(candidates, probes, plan, X, y, versions))
 
 
-def _probe(task: FitTask, X, y) -> str:
+def _probe(
+    task: FitTask,
+    X,
+    y,
+    *,
+    n_probed: int = 1000,  # rows that tell functions apart
+) -> str:
     """A digest of what a candidate's functions make of rows: a pickle holds their names alone."""
     reason = ""
-    for most in (_PROBED, len(task.train)):  # some steps need more rows
+    for most in (n_probed, len(task.train)):  # some steps need more rows
         train = task.train[:most]
         labels = None if y is None else safe_indexing(y, train)
         try:

@@ -4,7 +4,7 @@ structure.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,19 +13,17 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from sklpf import paths
 from sklpf._utils.numbers import Array
-from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.uncertainty import Variance
 
 _MOST_COVARIANCES = 256  # columns of which all covariances are kept
 _ROWS_PER_COLUMN = 5  # from which on they are used: few rows determine them badly
-_CERTAIN = 0.9973  # probability of the interval that must exclude that a model is as good
 
 
 @dataclass(frozen=True)
 class IndependentUnits:
     """Independent discrete columns, with the smoothed shares of the training rows."""
 
-    units: Any = field(default_factory=BinaryUnits)
+    units: Any = None
     n_rows: int = 0
     sums: Any = 0.0
     name = "independent columns"
@@ -111,7 +109,7 @@ def new_baseline(model: Any) -> Any:
     if model._unit == "document":
         return OneTopic()
     if model._discrete:
-        return IndependentUnits(getattr(model, "_visible_units", BinaryUnits()))
+        return IndependentUnits(model._visible_units)
     return Gaussian()
 
 
@@ -168,7 +166,12 @@ class BaselineScore(NamedTuple):
 
 
 def compare_with_baseline(
-    values: Array, above: float, baseline: RowsBaseline | None
+    values: Array,
+    above: float,
+    baseline: RowsBaseline | None,
+    *,
+    # probability of the interval that must exclude that a model is as good
+    certain: float = 0.9973,
 ) -> BaselineScore | None:
     """Compare log-likelihoods of rows with those of the baseline, which are paired.
 
@@ -191,6 +194,6 @@ def compare_with_baseline(
     gains = values - baseline.values
     is_better = False
     if len(gains) > 1 and np.all(np.isfinite(gains)):
-        half = Variance(gains.var(ddof=1) / len(gains), len(gains) - 1).half_width(_CERTAIN)
+        half = Variance(gains.var(ddof=1) / len(gains), len(gains) - 1).half_width(certain)
         is_better = bool(gains.mean() + np.hypot(half, 1.5 * above) < 0)
     return BaselineScore(baseline.name, float(baseline.values.mean()), is_better, baseline.remedy)

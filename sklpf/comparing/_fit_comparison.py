@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.tables import Rows
-from sklpf.models.comparing._compare import Comparison, digits, half_width
-from sklpf.models.scoring import IntervalOfMean, best_first
+from sklpf.comparing._compare import Comparison, digits, half_width
+from sklpf.scoring import IntervalOfMean, best_first
 from sklpf.uncertainty import Variance
 
 _MOST_MISSING = 0.25  # of the fits: those that fail are not like the others

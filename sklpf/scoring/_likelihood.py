@@ -33,15 +33,8 @@ from sklpf._utils.sklearn import (
     StrOptions,
     Versioned,
 )
+from sklpf._utils.validation import check_fitted, named_by_model, validate_data
 from sklpf._utils.warnings import warn
-from sklpf.models._validation import check_fitted, named_by_model, validate_data
-from sklpf.models.scoring._baseline import (
-    BaselineScore,
-    RowsBaseline,
-    compare_with_baseline,
-    new_baseline,
-)
-from sklpf.models.scoring._scored import Scored, ScoreInterval, check_interval, interval_of
 from sklpf.partition import (
     HAIS,
     BridgeSampling,
@@ -53,14 +46,18 @@ from sklpf.partition import (
 from sklpf.partition._default import default_estimator
 from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import has
-
-# Largest effect of untrusted rows on the mean over rows, in units of its sampling error, and the
-# largest share of those whose error is unknown, so that errors that no check sees are small too.
-_NEGLIGIBLE = 0.1
-_MOST_UNTRUSTED = 0.05
-_ERRORS_OFF = 5.0  # standard errors that a row that is only imprecise is taken to be off
+from sklpf.scoring._baseline import (
+    BaselineScore,
+    RowsBaseline,
+    compare_with_baseline,
+    new_baseline,
+)
+from sklpf.scoring._scored import Scored, ScoreInterval, check_interval, interval_of
 
 log = logging.getLogger("sklpf").warning
+
+# share of the rows whose error may be unknown: errors that no check sees are then small too
+_MOST_UNTRUSTED = 0.05
 
 SCORING: dict[str, Any] = {  # rules for the parameters that all models share
     "verbose": ["verbose"],
@@ -565,7 +562,12 @@ class RowLikelihoodMixin(ScoredModel):
             )
         return self._kept_partition[1]
 
-    def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
+    def _scored(
+        self,
+        X,
+        level: float | None = None,
+        tolerates: bool = True,
+    ) -> Scored:
         path, possible = self._targets(X)
         if level is not None:
             check_interval(path.n_rows, level)
@@ -646,23 +648,35 @@ class RowLikelihoodMixin(ScoredModel):
         return None
 
 
-def _largest_effect(result: PartitionResult, trusted: Booleans) -> float:
+def _largest_effect(
+    result: PartitionResult,
+    trusted: Booleans,
+    *,
+    # standard errors that a row that is only imprecise is taken to be off
+    tolerated_errors: float = 5.0,
+) -> float:
     """Bound the effect of untrusted rows on the mean over all rows, in nats."""
     if trusted.all() or not trusted.any():
         return 0.0
     values = np.asarray(result.log_partition)
-    off = _ERRORS_OFF * np.asarray(result.std_error)
+    off = tolerated_errors * np.asarray(result.std_error)
     # Where more is wrong than noise, the standard error says nothing of a row's error.
     apart = np.abs(values - values[trusted].mean())
     off = np.where(result.diagnostics["imprecise"], off, np.maximum(off, apart))
     return float(np.sum(off[~trusted])) / len(trusted)
 
 
-def _is_negligible(effect: float, values: Array, trusted: Booleans) -> bool:
+def _is_negligible(
+    effect: float,
+    values: Array,
+    trusted: Booleans,
+    *,
+    negligible: float = 0.1,  # of its sampling error
+) -> bool:
     """True if an effect on the mean over all rows is small beside its sampling error."""
     if trusted.sum() < 2 or not np.all(np.isfinite(values)):
         return False
-    return bool(effect <= _NEGLIGIBLE * values[trusted].std(ddof=1) / np.sqrt(trusted.sum()))
+    return bool(effect <= negligible * values[trusted].std(ddof=1) / np.sqrt(trusted.sum()))
 
 
 def _mean_error(result: PartitionResult, level: float) -> tuple[float, float]:

@@ -14,7 +14,8 @@ import scipy.sparse as sp
 from sklpf._utils.numbers import Array, check_option
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.tables import Rows, Table, decimals, imported
-from sklpf.models.scoring import (
+from sklpf.partition import PartitionResult
+from sklpf.scoring import (
     Scored,
     ScoreInterval,
     best_first,
@@ -27,7 +28,6 @@ from sklpf.models.scoring import (
     last_step,
     report,
 )
-from sklpf.partition import PartitionResult
 
 # nats; beyond, the difference of two log Z has the smaller error (doc/benchmarks/compare.md)
 _MOST_SPREAD = 2.5

@@ -1,0 +1,243 @@
+"""Cover: where the mass of a density is, as a mixture that can be drawn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import logsumexp
+from scipy.stats import chi2
+
+from sklpf._utils.numbers import Array, Integers
+from sklpf.exploration._target import Coordinates
+from sklpf.paths import Density, Mixture, StudentT
+
+_BASE_SHARE = 0.05  # of a proposal
+_WIDE_SHARE = 0.1
+_WIDER = 3.0  # in variance
+_WIDE_DF = 3.0
+_QUANTILE = 0.95  # of a part's mass within which another part's centre makes both one region
+_LEAST_LOG = -700.0  # nats, of a share of mass that is 0
+
+
+class Proposal:
+    """A fitted mixture with shares of one that is wider and of the base (Hesterberg 1995).
+
+    Parameters
+    ----------
+    fitted : Mixture
+        In coordinates without bounds.
+    """
+
+    def __init__(self, fitted: Mixture):
+        parts = fitted.components
+        self.fitted = fitted
+        self.wide = Mixture(
+            [StudentT(part.mean, _WIDER * part.scale_matrix, _WIDE_DF) for part in parts],
+            fitted.weights,
+        )
+
+    def draw(self, n: int, from_base: Array, rng: np.random.Generator) -> Array:
+        """Return n draws, some of which are the first of n base draws (n, d)."""
+        shares = [1 - _BASE_SHARE - _WIDE_SHARE, _WIDE_SHARE, _BASE_SHARE]
+        n_fitted, n_wide, n_base = rng.multinomial(n, shares)
+        drawn = [self.fitted.sample(n_fitted, rng), self.wide.sample(n_wide, rng)]
+        return rng.permutation(np.concatenate([*drawn, from_base[:n_base]]))
+
+    def log_density(self, u: Array, log_base: Array) -> Array:
+        """Return the log density at points (n, d) with the base's there, shape (n,), in nats."""
+        fitted = np.log(1 - _BASE_SHARE - _WIDE_SHARE) + self.fitted.log_density(u)
+        wide = np.log(_WIDE_SHARE) + self.wide.log_density(u)
+        return logsumexp([fitted, wide, np.log(_BASE_SHARE) + log_base], axis=0)
+
+
+class FreshDraws(NamedTuple):
+    """Independent draws from a cover, made when it was final: weights that say log Z.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n, d)
+        In the coordinates of the path.
+    log_weights : ndarray of shape (n,)
+        Log of target over cover, in nats.
+    explorers : ndarray of shape (n,)
+        The explorer whose half of the cover each is drawn from.
+    log_own : ndarray of shape (n,)
+        Log of target over that half, in nats.
+    """
+
+    points: Array
+    log_weights: Array
+    explorers: Integers
+    log_own: Array
+
+
+class Region(NamedTuple):
+    """A part of the space with its share of the mass.
+
+    Attributes
+    ----------
+    centre : ndarray of shape (d,)
+        In the coordinates of the path.
+    log_mass : float
+        Log of the integral of the target over it, in nats.
+    std_error : float
+        Of the log mass, in nats.
+    """
+
+    centre: Array
+    log_mass: float
+    std_error: float
+
+
+@dataclass(eq=False, kw_only=True)
+class Cover:
+    """Where the mass of a density is: a normalised mixture, which can be a path's base.
+
+    Attributes
+    ----------
+    base : Density
+        The path's, of which the cover has a share.
+    coordinates : Coordinates
+        In which its parts are.
+    proposals : list of Proposal
+        One of each explorer; the cover is their equal mixture.
+    fresh : FreshDraws
+    not_over : str
+        Why the search is not over, a sentence; empty if it is.
+    efficiency : float
+        Effective share of fresh draws.
+    n_evaluations : int
+        Of the density, all included.
+    n_climbs : int
+        Climbs that have looked for modes which the cover lacks.
+    nan_share : float
+        Of the steps of walks at the target, those to where the density failed or was NaN.
+    """
+
+    base: Density
+    coordinates: Coordinates
+    proposals: list[Proposal]
+    fresh: FreshDraws
+    not_over: str
+    efficiency: float
+    n_evaluations: int
+    n_climbs: int
+    nan_share: float
+
+    normalised = True
+
+    @property
+    def is_over(self) -> bool:
+        """True if explorers agree, and nothing more was found."""
+        return not self.not_over
+
+    @property
+    def n_dimensions(self) -> int:
+        """d."""
+        return len(self.coordinates.center)
+
+    @property
+    def smallest_basin(self) -> float:
+        """Share of starts of the smallest basin of attraction that climbs meet with 95 %."""
+        return 1 - 0.05 ** (1 / self.n_climbs) if self.n_climbs else 1.0
+
+    @property
+    def center(self) -> Array:
+        """Mean of fresh draws by their weights, shape (d,)."""
+        return self._weights @ self.fresh.points
+
+    @property
+    def scale(self) -> Array:
+        """Their standard deviations, shape (d,)."""
+        spread = np.sqrt(self._weights @ (self.fresh.points - self.center) ** 2)
+        return np.maximum(spread, np.finfo(float).tiny)
+
+    @property
+    def _weights(self) -> Array:
+        return np.exp(self.fresh.log_weights - logsumexp(self.fresh.log_weights))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n independent draws, shape (n, d)."""
+        numbers = rng.multinomial(n, np.full(len(self.proposals), 1 / len(self.proposals)))
+        drawn = [self.sample_of(k, m, rng) for k, m in enumerate(numbers)]
+        return rng.permutation(np.concatenate(drawn))
+
+    def sample_of(self, explorer: int, n: int, rng: np.random.Generator) -> Array:
+        """Return n draws from the half of one explorer, shape (n, d)."""
+        from_base = self.coordinates.of_points(np.asarray(self.base.sample(n, rng), float))
+        return self.coordinates.points(self.proposals[explorer].draw(n, from_base, rng))
+
+    def log_density(self, x: Array) -> Array:
+        """Return the log density at points (n, d), shape (n,), in nats."""
+        return log_mixture(self._log_halves(x))
+
+    def log_density_of(self, explorer: int, x: Array) -> Array:
+        """Return that of one explorer's half, shape (n,), in nats."""
+        return self._log_halves(x)[explorer]
+
+    def _log_halves(self, x: Array) -> Array:
+        u = self.coordinates.of_points(x)
+        log_volume = self.coordinates.log_volume(u)
+        log_base = self.base.log_density(x) + log_volume
+        halves = [proposal.log_density(u, log_base) for proposal in self.proposals]
+        return np.array(halves) - log_volume
+
+    def regions(self) -> list[Region]:
+        """Return parts of the space with their masses, by fresh draws.
+
+        Each point belongs to the part of the mixture that is densest there; parts whose centres lie
+        within one another are one region.
+
+        Returns
+        -------
+        list of Region
+            The largest mass first.
+        """
+        labels = self.region_of(self.fresh.points)
+        n = len(labels)
+        found = []
+        for region in np.unique(labels):
+            own = np.where(labels == region, self.fresh.log_weights, -np.inf)
+            if not np.any(own > -np.inf):
+                continue
+            log_mass = float(logsumexp(own) - np.log(n))
+            relative = np.exp(own - log_mass)
+            centre = self._weights[labels == region] @ self.fresh.points[labels == region]
+            centre = centre / self._weights[labels == region].sum()
+            found.append(Region(centre, log_mass, float(relative.std() / np.sqrt(n))))
+        return sorted(found, key=lambda region: -region.log_mass)
+
+    def region_of(self, x: Array) -> Integers:
+        """Return the region of each point x (n, d), a number."""
+        parts = [part for proposal in self.proposals for part in proposal.fitted.components]
+        weights = np.concatenate([proposal.fitted.weights for proposal in self.proposals])
+        means = np.array([part.mean for part in parts])
+        near = [part.squared_distances(means) < radius_of(self.n_dimensions) for part in parts]
+        region_of_part = _connected(np.array(near))
+        u = self.coordinates.of_points(x)
+        joint = np.array([part.log_density(u) for part in parts]) + np.log(weights)[:, np.newaxis]
+        return region_of_part[joint.argmax(axis=0)]
+
+
+def log_mixture(log_densities: Array) -> Array:
+    """Return the log of the mean of densities (K, n), shape (n,)."""
+    return logsumexp(log_densities, axis=0) - np.log(len(log_densities))
+
+
+def radius_of(d: int) -> float:
+    """Squared distance within which most of a part's mass lies, in units of its scale matrix."""
+    return float(chi2.ppf(_QUANTILE, d))
+
+
+def _connected(near: Array) -> Integers:
+    """Number of the group of each, where groups are joined by a symmetric closure of `near`."""
+    joined = near | near.T
+    groups = np.arange(len(joined))
+    for _ in range(len(joined)):
+        smallest = np.where(joined, groups, len(groups)).min(axis=1)
+        if np.array_equal(smallest, groups):
+            break
+        groups = smallest
+    return groups

@@ -1,0 +1,113 @@
+"""explore: particles that rise from the base, climbs, and two explorers that must agree."""
+
+from __future__ import annotations
+
+import functools
+
+from sklpf._utils.progress import said
+from sklpf._utils.random import Stream
+from sklpf.exploration._climbing import Search, new_modes
+from sklpf.exploration._cover import Cover
+from sklpf.exploration._explorer import Explorer, size
+from sklpf.exploration._joint import JointDraws
+from sklpf.exploration._target import Evaluator, Target
+from sklpf.paths import Path
+
+_N_EXPLORERS = 2
+# of points: a number, and as many more for each dimension
+_EFFECTIVE = (30, 8)  # effective sample size after a step of beta
+_FRESH = (200, 30)  # draws from each half of the cover
+_GROWTH = 1.5  # of the effective sample size, where the search goes on
+_MOST_STAGES = 6
+_SHARE_OF_RISE = 0.3  # of what is left of the budget, for each explorer
+_SHARE_OF_CLIMBS = 0.33  # of what has been evaluated
+LARGEST_T = 3.0  # standard errors between explorers, or by which walks lead out of the cover
+_BETTER = 1.2  # times as efficient, for which the search goes on
+EFFICIENT = 0.2  # effective share of draws, from which a cover is a proposal
+
+
+def explore(path: Path, budget: int, stream: Stream, evaluator: Evaluator | None = None) -> Cover:
+    """Look for the mass of a density on R^d.
+
+    Two explorers start at draws of the base, independent of each other. Each weights all points
+    that it has evaluated by the mixture of everything that proposed them (adaptive multiple
+    importance sampling: Cornuet et al. 2012; for evidences Kilbinger et al. 2010), raises beta as
+    far as the effective sample size allows, fits a mixture of t distributions to the weighted
+    points, and draws from it. At the target fresh draws of both must say the same of log Z, walks
+    from them must not lead to where the mixture is thin, and climbs must find no mode that it
+    lacks. Else what was found joins the points of both, and they go on.
+
+    Parameters
+    ----------
+    path : GeometricPath
+        With a normalised base.
+    budget : int
+        Evaluations of the density, at most but for the last batch.
+    stream : Stream
+        Of all random numbers.
+    evaluator : Evaluator or None, default=None
+        Of the path's density, which counts; None is one of its own.
+
+    Returns
+    -------
+    Cover
+
+    Raises
+    ------
+    ValueError
+        If no draw of the base lies where the target has mass.
+
+    References
+    ----------
+    Cornuet, J.-M., Marin, J.-M., Mira, A. & Robert, C. P. (2012). Adaptive multiple importance
+    sampling. Scandinavian Journal of Statistics 39.
+    Kilbinger, M. et al. (2010). Bayesian model comparison in cosmology with population Monte Carlo.
+    Monthly Notices of the Royal Astronomical Society 405.
+    """
+    target = Target(evaluator or Evaluator(path))
+    d = target.n_dimensions
+    explorers = [Explorer(target, stream.of("explorer", k)) for k in range(_N_EXPLORERS)]
+    search = Search()
+    efficiency = 0.0
+    for stage in range(_MOST_STAGES):
+        rng = stream.of("stage", stage).generator()
+        for explorer in explorers:
+            left = budget - target.n_evaluations
+            explorer.rise(size(_EFFECTIVE, d) * _GROWTH**stage, _SHARE_OF_RISE * left)
+        joint = JointDraws(target, [each.proposal for each in explorers], size(_FRESH, d), rng)
+        n_before, n_nan = target.n_evaluations, target.evaluator.n_nan
+        moved, outside = joint.walk(target, rng)
+        nan_share = (target.evaluator.n_nan - n_nan) / max(target.n_evaluations - n_before, 1)
+        most = _SHARE_OF_CLIMBS * target.n_evaluations - search.n_evaluations
+        modes = new_modes(target, joint, explorers, most, search, rng)
+
+        reached = min(explorer.beta for explorer in explorers)
+        not_over = ""
+        if reached < 1:
+            not_over = f"the particles stopped at inverse temperature {reached:.2g}"
+        elif joint.disagreement > LARGEST_T:
+            not_over = f"two explorers differ by {joint.disagreement:.1f} standard errors"
+        elif outside > LARGEST_T:
+            not_over = "walks from its points lead to where the cover is thin"
+        elif modes:
+            not_over = "climbs still found modes that the cover lacks"
+        improves = joint.efficiency > _BETTER * efficiency
+        efficiency = joint.efficiency
+        is_enough = efficiency >= EFFICIENT or not improves
+        if not not_over and is_enough or target.n_evaluations > budget:
+            break
+        line = "exploring: {} evaluations, log Z about {:.2f}".format
+        said(functools.partial(line, target.n_evaluations, joint.log_z))
+        for explorer in explorers:
+            explorer.take(joint, moved, modes)
+    return Cover(
+        base=path.base,
+        coordinates=target.coordinates,
+        proposals=joint.proposals,
+        fresh=joint.fresh(target),
+        not_over=not_over,
+        efficiency=joint.efficiency,
+        n_evaluations=target.n_evaluations,
+        n_climbs=search.n_climbs,
+        nan_share=nan_share,
+    )

@@ -1,0 +1,178 @@
+"""Points that rise from the base to the target, all weighted by what proposed them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import logsumexp
+
+from sklpf._utils.numbers import Array
+from sklpf._utils.random import Stream
+from sklpf.exploration._cover import Proposal
+from sklpf.exploration._fit import fit_mixture
+from sklpf.exploration._target import Target
+from sklpf.paths import COVER, Mixture
+from sklpf.uncertainty import effective_sample_size
+
+_BATCH = (100, 30)  # points of a round, and for each dimension
+_MOST_CHUNKS = 50  # batches of base draws, until enough of them have mass
+_HALVINGS = 40  # of a step of beta
+_FEWEST_AT_TARGET = 2  # rounds
+_MOST_AT_TARGET = 12
+_GOAL = 0.3  # effective share of draws, at which a rise ends
+_BETTER = 1.1  # times as efficient
+_PATIENCE = 3  # rounds that are not
+
+
+def size(numbers: tuple[int, int], d: int) -> int:
+    """Return a number of points: so many, and so many for each dimension."""
+    return numbers[0] + numbers[1] * d
+
+
+class _Base:
+    """The base as a proposal."""
+
+    def log_density(self, u: Array, log_base: Array) -> Array:
+        return log_base
+
+
+class Explorer:
+    """Points that rise from the base to the target, and the mixture that is fitted to them.
+
+    Parameters
+    ----------
+    target : Target
+    stream : Stream
+
+    Attributes
+    ----------
+    beta : float
+        How far they are.
+    proposal : Proposal
+        The last one.
+    starts : ndarray of shape (n, d)
+        Base draws with mass, where climbs begin.
+    """
+
+    proposal: Proposal
+
+    def __init__(self, target: Target, stream: Stream):
+        d = target.n_dimensions
+        self.target = target
+        self.beta = 0.0
+        self._rng = stream.generator()
+        self._batch = size(_BATCH, d)
+        self._u = np.empty((0, d))
+        self._log_base = self._log_f = self._log_nq = np.empty(0)
+        self._proposals: list[tuple[Any, int]] = []
+        self._moved = np.empty((0, d))
+        for _ in range(_MOST_CHUNKS):
+            u = target.sample_base(self._batch, self._rng)
+            self._add(u, target.log_base(u), target.log_density(u), _Base())
+            if np.sum(self._log_f > -np.inf) > d + 2:
+                break
+        if not np.any(self._log_f > -np.inf):
+            raise ValueError(
+                f"log_density is -inf or NaN at all of {len(self._u)} base draws: {COVER}"
+            )
+        self.starts = self._u[self._log_f > -np.inf]
+
+    def rise(self, wanted: float, most: float) -> None:
+        """Go up to the target, and there until draws are efficient or get no better.
+
+        Parameters
+        ----------
+        wanted : float
+            Effective sample size after a step of beta.
+        most : float
+            Evaluations, at most but for the last batch.
+        """
+        first = self.target.n_evaluations
+        n_at_target = n_worse = 0
+        best = 0.0
+        while n_at_target < _MOST_AT_TARGET:
+            self.beta = self._next_beta(wanted)
+            self.proposal = self._fitted()
+            efficiency = self._draw(self.proposal)
+            n_at_target += self.beta == 1
+            n_worse = 0 if efficiency > _BETTER * best else n_worse + 1
+            best = max(best, efficiency) if self.beta == 1 else 0.0
+            if n_at_target >= _FEWEST_AT_TARGET and (best > _GOAL or n_worse >= _PATIENCE):
+                break
+            if self.target.n_evaluations - first > most:
+                break
+
+    def take(self, joint: Any, moved: Array, modes: list[Any]) -> None:
+        """Add draws from both explorers' mixtures, walks from these, and modes that climbs found.
+
+        Parameters
+        ----------
+        joint : JointDraws
+        moved : ndarray of shape (n, d)
+        modes : list of StudentT
+        """
+        self._add(joint.u, joint.log_base, joint.log_f, joint)
+        self._moved = moved
+        if modes:
+            self._draw(Proposal(Mixture(modes)))
+
+    def _add(self, u: Array, log_base: Array, log_f: Array, proposal: Any) -> None:
+        """Add points from a proposal to all others."""
+        log_n = np.log(len(u))
+        there = [np.log(n) + each.log_density(u, log_base) for each, n in self._proposals]
+        there.append(log_n + proposal.log_density(u, log_base))
+        here = log_n + proposal.log_density(self._u, self._log_base) if len(self._u) else 0.0
+        self._log_nq = np.append(np.logaddexp(self._log_nq, here), logsumexp(there, axis=0))
+        self._proposals.append((proposal, len(u)))
+        self._u = np.concatenate([self._u, u])
+        self._log_base = np.append(self._log_base, log_base)
+        self._log_f = np.append(self._log_f, log_f)
+
+    def _draw(self, proposal: Proposal) -> float:
+        """Add a batch of draws, and return their effective share."""
+        from_base = self.target.sample_base(self._batch, self._rng)
+        u = proposal.draw(self._batch, from_base, self._rng)
+        log_base = self.target.log_base(u)
+        log_f = self.target.log_density(u)
+        self._add(u, log_base, log_f, proposal)
+        log_weights = _between(log_base, log_f, self.beta) - proposal.log_density(u, log_base)
+        return effective_sample_size(log_weights) / self._batch
+
+    def _log_weights(self, beta: float) -> Array:
+        """Log weights of all points at a level, by the mixture of all that proposed them."""
+        return _between(self._log_base, self._log_f, beta) - self._log_nq
+
+    def _next_beta(self, wanted: float) -> float:
+        """The largest beta at which points have the effective sample size that is wanted."""
+        if effective_sample_size(self._log_weights(1.0)) >= wanted:
+            return 1.0
+        low, high = self.beta, 1.0
+        for _ in range(_HALVINGS):
+            middle = 0.5 * (low + high)
+            if effective_sample_size(self._log_weights(middle)) >= wanted:
+                low = middle
+            else:
+                high = middle
+        return low
+
+    def _fitted(self) -> Proposal:
+        """The proposal that is fitted to all points by their weights, and to those of walks."""
+        log_weights = self._log_weights(self.beta)
+        points = self._u
+        if len(self._moved) and self.beta == 1:
+            n_effective = effective_sample_size(log_weights)
+            of_moved = logsumexp(log_weights) - np.log(n_effective)
+            log_weights = np.append(log_weights, np.full(len(self._moved), of_moved))
+            points = np.concatenate([points, self._moved])
+        return Proposal(fit_mixture(points, log_weights, self._rng))
+
+
+def _between(log_base: Array, log_f: Array, beta: float) -> Array:
+    """Log density at a level, -inf where the target has none."""
+    alive = log_f > -np.inf
+    levels = np.full(len(log_f), -np.inf)
+    levels[alive] = beta * log_f[alive]
+    if beta < 1:
+        levels[alive] += (1 - beta) * log_base[alive]
+    return levels

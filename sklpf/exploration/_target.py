@@ -1,0 +1,156 @@
+"""The density that is explored: in coordinates without bounds, with a budget of evaluations."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from sklpf._utils.numbers import LOG_TAU, Array
+from sklpf._utils.parallel import Checkpoint
+from sklpf.paths import Density, Path, evaluate_bisecting_failures, shown
+
+
+class Coordinates:
+    """Coordinates u in R^d of points x in a box.
+
+    A coordinate between two sides is a normal quantile of its place, one with a single side the log
+    of the distance, and one without sides is taken in units of the base.
+
+    Parameters
+    ----------
+    base : Density
+        With the units.
+    bounds : ndarray of shape (2, d) or None
+        The box.
+    """
+
+    def __init__(self, base: Density, bounds: Array | None):
+        self.center = np.array(base.center, dtype=np.float64)
+        self.scale = np.array(base.scale, dtype=np.float64)
+        box = np.full((2, len(self.center)), [[-np.inf], [np.inf]]) if bounds is None else bounds
+        self.low, self.high = box
+        has_low, has_high = np.isfinite(box)
+        self.is_closed = has_low & has_high
+        self.is_half_open = has_low ^ has_high
+        # of a half-open side, and the direction in which it is open
+        self.side = np.where(has_low, self.low, self.high)
+        self.sign = np.where(has_low, 1.0, -1.0)
+        self.width = np.where(self.is_closed, self.high - self.low, self.scale)
+
+    def points(self, u: Array) -> Array:
+        """Return x of coordinates (n, d)."""
+        x = self.center + self.scale * u
+        with np.errstate(over="ignore", invalid="ignore"):
+            x = np.where(self.is_half_open, self.side + self.sign * self.scale * np.exp(u), x)
+            upper = self.high - self.width * ndtr(-u)  # exact near the upper side
+            closed = np.where(u < 0, self.low + self.width * ndtr(u), upper)
+            x = np.where(self.is_closed, closed, x)
+        lowest = np.nextafter(self.low, np.inf)
+        return np.clip(x, lowest, np.nextafter(self.high, -np.inf))
+
+    def of_points(self, x: Array) -> Array:
+        """Return the coordinates of points x (n, d)."""
+        u = (x - self.center) / self.scale
+        with np.errstate(divide="ignore", invalid="ignore"):
+            u = np.where(self.is_half_open, np.log(self.sign * (x - self.side) / self.scale), u)
+            from_low = (x - self.low) / self.width
+            from_high = (self.high - x) / self.width
+            closed = np.where(from_low < 0.5, ndtri(from_low), -ndtri(from_high))
+            return np.where(self.is_closed, closed, u)
+
+    def log_volume(self, u: Array) -> Array:
+        """Return log |dx / du|, shape (n,)."""
+        logs = np.log(self.width) + np.where(self.is_half_open, u, 0.0)
+        logs = logs - np.where(self.is_closed, 0.5 * (u**2 + LOG_TAU), 0.0)
+        return logs.sum(axis=1)
+
+
+class Evaluator:
+    """The log density of a path's target at points, with the count of evaluations.
+
+    Values are kept in a checkpoint as they come, and an interrupted run reads them from there
+    instead of computing them again.
+
+    Parameters
+    ----------
+    path : GeometricPath
+    checkpoint : Checkpoint or None, default=None
+
+    Attributes
+    ----------
+    n : int
+        Points at which the density was asked for.
+    n_nan : int
+        Those of them at which it failed or gave NaN.
+    """
+
+    def __init__(self, path: Path, checkpoint: Checkpoint | None = None):
+        self.path = path
+        self.n = 0
+        self.n_nan = 0
+        self._checkpoint = checkpoint
+        self._values = np.empty(0)
+        self._n_calls = 0
+        if checkpoint is not None:
+            self._n_calls, self._values = checkpoint.load("evaluations", self._values)
+
+    def log_density(self, x: Array) -> Array:
+        """Return the log density at points (n, d), shape (n,), in nats; -inf where it fails or is
+        NaN.
+
+        Raises
+        ------
+        ValueError
+            If it is +inf.
+        """
+        last = self.n + len(x)
+        if last > len(self._values):
+            new = evaluate_bisecting_failures(self.path.raw_log_density, x)
+            self._values = np.append(self._values[: self.n], new)
+            self._n_calls += 1
+            if self._checkpoint is not None:
+                self._checkpoint.save("evaluations", self._n_calls, self._values)
+        values = self._values[self.n : last]
+        self.n = last
+        infinite = values == np.inf
+        if infinite.any():
+            raise ValueError(
+                f"log_density is inf at {shown(x[infinite][0])}: it must be a number or -inf"
+            )
+        failed = np.isnan(values)
+        self.n_nan += int(failed.sum())
+        return np.where(failed, -np.inf, values)
+
+
+class Target:
+    """Log densities of a path's target and of its base by coordinates without bounds.
+
+    Parameters
+    ----------
+    evaluator : Evaluator
+    """
+
+    def __init__(self, evaluator: Evaluator):
+        self.evaluator = evaluator
+        self.base = evaluator.path.base
+        self.coordinates = Coordinates(self.base, evaluator.path.bounds)
+        self.n_dimensions = int(evaluator.path.n_dimensions)
+
+    @property
+    def n_evaluations(self) -> int:
+        """Points at which the density was asked for."""
+        return self.evaluator.n
+
+    def log_base(self, u: Array) -> Array:
+        """Return the base's log density by u, shape (n,), in nats."""
+        log_base = self.base.log_density(self.coordinates.points(u))
+        return log_base + self.coordinates.log_volume(u)
+
+    def sample_base(self, n: int, rng: np.random.Generator) -> Array:
+        """Return coordinates of n draws from the base."""
+        return self.coordinates.of_points(np.asarray(self.base.sample(n, rng), dtype=np.float64))
+
+    def log_density(self, u: Array) -> Array:
+        """Return the target's log density by u, shape (n,), in nats; -inf where it has none."""
+        log_f = self.evaluator.log_density(self.coordinates.points(u))
+        return log_f + self.coordinates.log_volume(u)

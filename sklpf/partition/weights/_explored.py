@@ -1,0 +1,210 @@
+"""Runs of importance sampling, and sampling from an explored cover."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.progress import said
+from sklpf._utils.random import Stream, seeded
+from sklpf.exploration import EFFICIENT, Cover, Evaluator, disagreement, explore
+from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
+from sklpf.partition._result import PartitionResult
+from sklpf.partition._run_alarms import tol_alarms, weight_alarms, weight_diagnostics
+from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.checks.tails import Scouts, Tails, tail_alarms
+from sklpf.partition.weights._ais import AnnealingRun
+from sklpf.paths import Path, require_base
+from sklpf.programs import Draws
+from sklpf.reweighting import mean_weight
+from sklpf.uncertainty import log_mean_exp, pareto_shape, standard_error
+
+if TYPE_CHECKING:
+    from sklpf.partition._base import PartitionEstimator
+
+TWO_LEVELS = np.array([0.0, 1.0])
+_EVALUATIONS = (20_000, 4_000)  # at most, and for each dimension
+_SHARE_OF_EXPLORING = 0.75  # of the evaluations
+_N_SCOUTS = 64  # of the check of tails
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ImportanceRun(AnnealingRun):
+    """An `AnnealingRun` without levels between base and target; without reverse chains where the
+    path has no moves.
+    """
+
+    family = "importance"
+
+    def _read(self) -> PartitionResult:
+        if self.down is not None:
+            return super()._read()
+        n = len(self.up)
+        estimate = mean_weight(self.up)
+        diagnostics = weight_diagnostics(self.up)
+        return self.conclude(
+            self.base_log_partition + estimate.log_mean,
+            estimate.std_error,
+            n - 1,
+            alarms=weight_alarms(n, diagnostics, self.family),
+            diagnostics=diagnostics,
+            statement="lower bound",
+        )
+
+
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ExploredRun(ImportanceRun):
+    """Run of importance sampling from an explored cover.
+
+    Attributes
+    ----------
+    cover : Cover
+        From which draws come.
+    explorers : ndarray of shape (n,)
+        The explorer whose half of the cover each draw is from.
+    log_own : ndarray of shape (n,)
+        Log of target over that half, in nats.
+    """
+
+    options = ("tol",)
+    family = "explored"
+    described = {
+        **WEIGHTS,
+        "efficiency": Diagnostic("effective share of the draws", "high"),
+        "disagreement": Diagnostic("difference between explorers (standard errors)", "low"),
+        "smallest_basin": Diagnostic(
+            "smallest share of starts of climbs that lead to a mode which they find with 95 %",
+            "low",
+        ),
+    }
+
+    cover: Cover
+    explorers: Integers
+    log_own: Array
+
+    def _read(self) -> PartitionResult:
+        n = len(self.up)
+        log_mean = float(log_mean_exp(self.up))
+        std_error = stratified_error(self.up, self.explorers)
+        diagnostics = weight_diagnostics(self.up)
+        shape = diagnostics["pareto_shape"]
+        efficiency = diagnostics["effective_sample_size"] / n
+        differ = disagreement(self.log_own, self.explorers)
+        diagnostics |= {
+            "efficiency": efficiency,
+            "disagreement": differ,
+            "smallest_basin": self.cover.smallest_basin,
+        }
+        alarms = weight_alarms(n, diagnostics, "importance")
+        if self.cover.not_over:
+            numbers = {"n": self.cover.n_evaluations, "why": self.cover.not_over}
+            alarms.append(raised("search-not-over", "explorers", self.family, **numbers))
+        elif differ > threshold("search-not-over", "explorers"):
+            alarms.append(raised("search-not-over", "differ", self.family, t=differ))
+        if efficiency < EFFICIENT:
+            alarms.append(raised("little-overlap", "explored", self.family, share=efficiency))
+        elif not shape <= largest_shape(n):
+            alarms.append(
+                raised("little-overlap", "weights", self.family, shape=shape, most=largest_shape(n))
+            )
+        alarms += tol_alarms(std_error, self.tol, self.family)
+        return self.conclude(log_mean, std_error, n - 1, alarms=alarms, diagnostics=diagnostics)
+
+
+def largest_shape(n: int) -> float:
+    """Return the shape of Pareto's distribution up to which n weights have a mean that can be
+    relied on (Vehtari et al. 2024).
+    """
+    return min(1 - 1 / np.log10(n), threshold("little-overlap", "pareto_shape"))
+
+
+def stratified_error(log_weights: Array, explorers: Integers) -> float:
+    """Return the standard error of the log of the mean of weights, of which each explorer's half of
+    the cover has as many.
+    """
+    relative = np.exp(log_weights - log_mean_exp(log_weights))
+    errors = [standard_error(relative[explorers == k]) for k in np.unique(explorers)]
+    return float(np.linalg.norm(errors) / len(errors))
+
+
+def explored_run(estimator: PartitionEstimator, path: Path, seed: int) -> ExploredRun:
+    """Explore a path for an `ImportanceSampling`, and draw from the cover.
+
+    Parameters
+    ----------
+    estimator : ImportanceSampling
+    path : GeometricPath
+    seed : int
+
+    Returns
+    -------
+    ExploredRun
+        With what the check of tails finds.
+    """
+    require_base(path, "ImportanceSampling")
+    stream = seeded(seed)
+    most = estimator.max_evaluations
+    if most is None:
+        most = _EVALUATIONS[0] + _EVALUATIONS[1] * path.n_dimensions
+    evaluator = Evaluator(path, estimator._checkpoint(path, seed))
+    cover = explore(path, int(_SHARE_OF_EXPLORING * most), stream.of("exploring"), evaluator)
+    said(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
+    fresh = cover.fresh
+    if cover.is_over and cover.efficiency >= EFFICIENT:
+        most = min(estimator.n_samples, most - cover.n_evaluations)
+        fresh = _drawn(cover, evaluator, most, estimator.tol, stream.of("draws"))
+    findings = {"tails": _tails(path, cover, stream.of("tails"))} if estimator.checks else None
+    order = np.arange(len(fresh.log_weights))
+    return ExploredRun(
+        ladder=TWO_LEVELS,
+        n_sweeps=evaluator.n,
+        extra_sweeps={"exploration": cover.n_evaluations},
+        log_f_rounding=path.log_f_rounding,
+        draws=Draws(fresh.points, fresh.log_weights, order).thinned(),
+        findings=findings,
+        cover=cover,
+        up=fresh.log_weights,
+        explorers=fresh.explorers,
+        log_own=fresh.log_own,
+        tol=estimator.tol,
+    )
+
+
+def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, stream: Stream) -> Any:
+    """Fresh draws of the cover and more of them, up to `tol`."""
+    fresh = cover.fresh
+    rng = stream.generator()
+    n_each = len(fresh.log_weights) // 2
+    while len(fresh.log_weights) < most:
+        shape = pareto_shape(fresh.log_weights)
+        error = stratified_error(fresh.log_weights, fresh.explorers)
+        if tol is not None and error <= tol and shape <= largest_shape(len(fresh.log_weights)):
+            break
+        n = min(n_each, (most - len(fresh.log_weights) + 1) // 2)
+        points = np.concatenate([cover.sample_of(k, n, rng) for k in (0, 1)])
+        explorers = np.repeat([0, 1], n)
+        log_f = evaluator.log_density(points)
+        log_halves = np.array([cover.log_density_of(k, points) for k in (0, 1)])
+        own = log_halves[explorers, np.arange(2 * n)]
+        new = (points, log_f - cover.log_density(points), explorers, log_f - own)
+        fresh = type(fresh)._make(map(np.concatenate, zip(fresh, new)))
+    return fresh
+
+
+def _tails(path: Path, cover: Cover, stream: Stream) -> Tails:
+    """What the check of tails finds of the target against the cover, by its draws as scouts."""
+    covered = copy.copy(path)
+    covered.base = cover
+    covered.grad_base = None
+    covered, evaluations = covered.counted()
+    rng = stream.of("scouts").generator()
+    weights = np.exp(cover.fresh.log_weights - log_mean_exp(cover.fresh.log_weights))
+    points = cover.fresh.points[rng.choice(len(weights), _N_SCOUTS, p=weights / weights.sum())]
+    log_f = cover.fresh.log_weights + cover.log_density(cover.fresh.points)
+    scouts = Scouts(points, float(log_f.max()), cover.nan_share)
+    alarms = tail_alarms(covered, stream.key, scouts)
+    return Tails(alarms=alarms, n_evaluations=evaluations.n, n_failed=evaluations.n_failed)

@@ -1,0 +1,30 @@
+"""Likelihoods of models with one log Z and with one a row, and what makes a score of them."""
+
+from sklpf.scoring._scored import ScoreInterval
+from sklpf.scoring._searches import log_likelihood
+
+__all__ = ["ScoreInterval", "log_likelihood"]
+
+# Shared with other folders.
+# isort: split
+from sklpf.scoring._likelihood import (  # noqa: F401
+    SCORING,
+    LogLikelihoodMixin,
+    RowLikelihoodMixin,
+    fit_for_model,
+    report,
+)
+from sklpf.scoring._scored import (  # noqa: F401
+    IntervalOfMean,
+    Scored,
+    best_first,
+    interval_of,
+    sampled_units,
+)
+from sklpf.scoring._searches import (  # noqa: F401
+    check_same_kind,
+    find_model,
+    holds_model,
+    is_model,
+    last_step,
+)

@@ -1,0 +1,195 @@
+"""Exploring first: covers of densities whose log Z is known, evaluations, budgets, and what is not
+trusted.
+"""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sklpf import Gaussian, GeometricPath, Uniform
+from sklpf._utils.random import seeded
+from sklpf.exploration import explore
+from sklpf.partition import ImportanceSampling
+
+
+class Counting:
+    """A log density that counts the points at which it is asked."""
+
+    def __init__(self, log_density):
+        self.log_density = log_density
+        self.n = 0
+
+    def __call__(self, x):
+        self.n += len(x)
+        return self.log_density(x)
+
+
+def regression(d, n=40, seed=5):
+    """log f and log Z of the weights of a linear regression."""
+    rng = np.random.default_rng(seed)
+    A = rng.normal(size=(n, d))
+    y = A @ rng.normal(size=d) + rng.normal(size=n)
+    log_z = stats.multivariate_normal(np.zeros(n), 4 * A @ A.T + np.eye(n)).logpdf(y)
+
+    def log_density(x):
+        log_prior = stats.norm.logpdf(x, 0, 2).sum(axis=1)
+        return log_prior + stats.norm.logpdf(y - x @ A.T).sum(axis=1)
+
+    return log_density, Gaussian(np.zeros(d), 4.0), None, log_z
+
+
+def unequal_modes(d=3):
+    """log f and log Z of two Gaussians with 90 and 10 % of the mass."""
+    shares = np.log([0.9, 0.1])
+
+    def log_density(x):
+        near = shares[0] + stats.norm.logpdf(x + 3, 0, 0.3).sum(axis=1)
+        return np.logaddexp(near, shares[1] + stats.norm.logpdf(x - 3, 0, 0.5).sum(axis=1))
+
+    return log_density, Gaussian(np.zeros(d), 16.0), None, 0.0
+
+
+def at_walls(d=3):
+    """log f and log Z of exponentials against the sides of a box."""
+    rates = np.arange(1, d + 1)
+    return (
+        lambda x: -x @ rates,
+        Uniform(np.zeros(d), np.full(d, 4.0)),
+        (0, 4),
+        float(np.sum(np.log(-np.expm1(-4 * rates) / rates))),
+    )
+
+
+PROBLEMS = {"regression": regression(4), "modes": unequal_modes(), "walls": at_walls()}
+
+
+def path_to(problem, log_density=None):
+    own, base, bounds, _ = problem
+    return GeometricPath(log_density or own, base=base, bounds=bounds)
+
+
+def explored(path, seed=0, **parameters):
+    return ImportanceSampling(proposal="explored", random_state=seed, **parameters).fit(path)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_intervals_cover(name):
+    problem = PROBLEMS[name]
+    fits = [explored(path_to(problem), seed, tol=0.1) for seed in range(5)]
+    z = [
+        (each.log_partition_ - problem[-1]) / each.log_partition_std_error_
+        for each in fits
+        if each.converged_
+    ]
+    assert len(z) >= 4
+    # of 5 normal errors one is beyond 4 with probability 3e-4
+    assert np.max(np.abs(z)) < 4
+    assert max(each.result_.n_sweeps for each in fits) < 9_000
+
+
+def test_evaluations_are_counted_exactly():
+    problem = PROBLEMS["regression"]
+    density = Counting(problem[0])
+    path = path_to(problem, density)
+    density.n = 0
+    result = explored(path, tol=0.02).result_
+    assert density.n == result.n_sweeps + result.check_evaluations
+    assert result.std_error <= 0.02
+
+
+def test_a_budget_holds_and_is_said():
+    problem = regression(8)
+    density = Counting(problem[0])
+    path = path_to(problem, density)
+    density.n = 0
+    with pytest.warns(match="stopped at inverse temperature"):
+        sampling = explored(path, max_evaluations=1500)
+    assert not sampling.converged_
+    assert density.n < 6_000  # with the first batches, and fresh draws
+    assert density.n == sampling.result_.n_sweeps + sampling.result_.check_evaluations
+
+
+def test_a_cover_is_a_normalised_density():
+    cover = explore(path_to(at_walls(2)), 10_000, seeded(0))
+    assert cover.is_over
+    grid = np.linspace(0, 4, 2001)[:-1] + 0.001
+    x = np.stack(np.meshgrid(grid[::10], grid, indexing="ij"), axis=-1).reshape(-1, 2)
+    # most of it lies at the walls, where a grid is coarse
+    assert abs(np.exp(cover.log_density(x)).mean() * 16 - 1) < 0.1
+    draws = cover.sample(4000, np.random.default_rng(0))
+    assert draws.min() > 0
+    assert draws.max() < 4
+    assert np.all(np.abs(cover.center - [1, 0.5]) < 0.2)
+
+
+def test_regions_have_their_masses():
+    cover = explore(path_to(PROBLEMS["modes"]), 20_000, seeded(1))
+    large, small = cover.regions()
+    assert large.centre[0] < 0 < small.centre[0]
+    # 4.5 standard errors: each fails with probability 7e-6
+    assert abs(large.log_mass - np.log(0.9)) < 4.5 * large.std_error
+    assert abs(small.log_mass - np.log(0.1)) < 4.5 * small.std_error
+    labels = cover.region_of(np.array([[-3.0] * 3, [3.0] * 3]))
+    assert labels[0] != labels[1]
+
+
+def test_points_at_which_a_density_fails_count_as_zero():
+    def log_density(x):
+        if np.any(x[:, 0] > 1.5):
+            raise FloatingPointError
+        return np.where(x[:, 0] < 1.0, -0.5 * np.sum(x**2, axis=1), np.nan)
+
+    path = GeometricPath(log_density, base=Gaussian([-1.0, 0.0], 0.5))
+    sampling = explored(path, tol=0.1)
+    log_z = np.log(2 * np.pi * stats.norm.cdf(1))
+    assert abs(sampling.log_partition_ - log_z) < 4 * sampling.log_partition_std_error_
+
+
+def test_a_density_without_an_integral_is_refused():
+    path = GeometricPath(lambda x: np.zeros(len(x)), base=Gaussian([0.0, 0.0], 1.0))
+    with pytest.raises(ValueError, match="not normalisable"):
+        explored(path)
+
+
+def test_bad_input_is_named():
+    path = path_to(PROBLEMS["regression"])
+    with pytest.raises(TypeError, match="proposal can't be used"):
+        ImportanceSampling(proposal="exploring").fit(path)
+    with pytest.raises(ValueError, match="max_evaluations"):
+        explored(path, max_evaluations=0)
+
+
+class Interrupted(Counting):
+    """A density that is interrupted once it was asked at some points."""
+
+    most = np.inf
+
+    def __call__(self, x):
+        if self.n > self.most:
+            raise KeyboardInterrupt
+        return super().__call__(x)
+
+    def __getstate__(self):
+        return {"log_density": self.log_density}  # what a checkpoint is named by
+
+
+def test_the_same_bits_after_an_interruption(tmp_path):
+    density = Interrupted(at_walls_of_three)
+    path = path_to(PROBLEMS["walls"], density)
+    expected = explored(path, tol=0.1)
+    n_all = density.n
+    density.n = 0
+    density.most = 2000
+    with pytest.raises(KeyboardInterrupt):
+        explored(path, tol=0.1, checkpoint=tmp_path)
+    density.n = 0
+    density.most = np.inf
+    resumed = explored(path, tol=0.1, checkpoint=tmp_path)
+    assert resumed.log_partition_ == expected.log_partition_
+    assert resumed.result_.n_sweeps == expected.result_.n_sweeps
+    assert density.n < n_all - 1500
+
+
+def at_walls_of_three(x):
+    return -x @ np.arange(1, 4)
