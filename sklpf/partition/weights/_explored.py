@@ -18,7 +18,7 @@ from sklpf.partition._run_alarms import tol_alarms, weight_alarms, weight_diagno
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import Scouts, Tails, tail_alarms
 from sklpf.partition.weights._ais import AnnealingRun
-from sklpf.paths import is_own_density, require_base
+from sklpf.paths import GeometricPath, is_own_density, require_base
 from sklpf.programs import Draws
 from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, pareto_shape, standard_error
@@ -131,7 +131,7 @@ def stratified_error(log_weights: Array, explorers: Integers) -> float:
     return float(np.linalg.norm(errors) / len(errors))
 
 
-def explored_run(estimator: PartitionEstimator, path: Path, seed: int) -> ExploredRun:
+def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) -> ExploredRun:
     """Explore a path for an `ImportanceSampling`, and draw from the cover.
 
     Parameters
@@ -205,7 +205,7 @@ def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, str
     return fresh
 
 
-def _tails(path: Path, cover: Cover, stream: Stream) -> Tails:
+def _tails(path: GeometricPath, cover: Cover, stream: Stream) -> Tails:
     """What the check of tails finds of the target against the cover, by its draws as scouts."""
     covered = copy.copy(path)
     covered.base = cover
