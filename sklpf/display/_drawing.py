@@ -113,7 +113,7 @@ class Display:
             method(axes)
             if width(axes) < 1.5:  # the labels of narrow panels would meet
                 axes.set_xlabel(axes.get_xlabel().replace(" ", "\n", 1))
-        if self.name is not None:
+        if self.name is not None and len(self.ax_.lines) < 2:  # several have a legend
             self.ax_.set_title(self.name, loc="left", fontsize="medium")
         return self
 

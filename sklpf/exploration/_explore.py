@@ -7,7 +7,7 @@ from typing import Any
 
 from sklpf._utils.progress import said
 from sklpf._utils.random import Stream
-from sklpf.exploration._climbing import Search, new_modes
+from sklpf.exploration._climbing import Search, new_parts
 from sklpf.exploration._cover import Cover
 from sklpf.exploration._explorer import Explorer, size
 from sklpf.exploration._joint import JointDraws
@@ -75,22 +75,21 @@ def explore(path: Any, budget: int, stream: Stream, evaluator: Evaluator | None 
             left = budget - target.n_evaluations
             explorer.rise(size(_EFFECTIVE, d) * _GROWTH**stage, _SHARE_OF_RISE * left)
         joint = JointDraws(target, [each.proposal for each in explorers], size(_FRESH, d), rng)
-        n_before, n_nan = target.n_evaluations, target.evaluator.n_nan
-        moved, outside = joint.walk(target, rng)
-        nan_share = (target.evaluator.n_nan - n_nan) / max(target.n_evaluations - n_before, 1)
-        most = _SHARE_OF_CLIMBS * target.n_evaluations - search.n_evaluations
-        modes = new_modes(target, joint, explorers, most, search, rng)
-
         reached = min(explorer.beta for explorer in explorers)
+        moved, parts, nan_share = joint.u[:0], [], 0.0
         not_over = ""
         if reached < 1:
             not_over = f"the particles stopped at inverse temperature {reached:.2g}"
-        elif joint.disagreement > LARGEST_T:
-            not_over = f"two explorers differ by {joint.disagreement:.1f} standard errors"
-        elif outside > LARGEST_T:
-            not_over = "walks from its points lead to where the cover is thin"
-        elif modes:
-            not_over = "climbs still found modes that the cover lacks"
+        else:
+            moved, outside, nan_share = joint.walk(target, rng)
+            most = _SHARE_OF_CLIMBS * target.n_evaluations - search.n_evaluations
+            parts = new_parts(target, joint, explorers, most, search, rng)
+            if joint.disagreement > LARGEST_T:
+                not_over = f"two explorers differ by {joint.disagreement:.1f} standard errors"
+            elif outside > LARGEST_T:
+                not_over = "walks from its points lead to where the cover is thin"
+            elif parts:
+                not_over = "climbs still found parts of the target that the cover lacks"
         improves = joint.efficiency > _BETTER * efficiency
         efficiency = joint.efficiency
         is_enough = efficiency >= EFFICIENT or not improves
@@ -99,7 +98,7 @@ def explore(path: Any, budget: int, stream: Stream, evaluator: Evaluator | None 
         line = "exploring: {} evaluations, log Z about {:.2f}".format
         said(functools.partial(line, target.n_evaluations, joint.log_z))
         for explorer in explorers:
-            explorer.take(joint, moved, modes)
+            explorer.take(joint, moved, parts)
     return Cover(
         base=path.base,
         coordinates=target.coordinates,

@@ -534,9 +534,8 @@ class SimulatedTempering(SamplingEstimator):
             )
         return int(n)
 
-    def _first_pass(self, setup) -> Start:
-        """Annealed chains, which take a quarter of the sweeps, and what they say."""
-        n_sweeps = self.n_sweeps // 4
+    def _first_pass(self, setup, n_sweeps: int) -> Start:
+        """Annealed chains, and what they say."""
         chains, log_weights = first_pass(setup, n_sweeps)
         sums = pool_groups(setup.first, log_weights)[np.newaxis]
         estimate = Pooled(np.zeros((1, len(setup.log_prior))), sums, first_ratio=setup.first_ratio)

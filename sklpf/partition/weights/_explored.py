@@ -18,7 +18,7 @@ from sklpf.partition._run_alarms import tol_alarms, weight_alarms, weight_diagno
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import Scouts, Tails, tail_alarms
 from sklpf.partition.weights._ais import AnnealingRun
-from sklpf.paths import require_base
+from sklpf.paths import is_own_density, require_base
 from sklpf.programs import Draws
 from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, pareto_shape, standard_error
@@ -141,7 +141,17 @@ def explored_run(estimator: Any, path: Any, seed: int) -> ExploredRun:
     -------
     ExploredRun
         With what the check of tails finds.
+
+    Raises
+    ------
+    TypeError
+        If the path is none to a density of the user's, or its base is not normalised.
     """
+    if not is_own_density(path):
+        raise TypeError(
+            f'proposal="explored" needs a density of your own on R^d, a GeometricPath, got a'
+            f" {type(path).__name__}: take AIS"
+        )
     require_base(path, "ImportanceSampling")
     stream = seeded(seed)
     most = estimator.max_evaluations

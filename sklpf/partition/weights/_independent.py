@@ -143,13 +143,7 @@ class ImportanceSampling(SamplingEstimator):
     def _as_path(self, path):
         if not self._explores:
             return proposing(super()._as_path(path), self.proposal)
-        path = super()._as_path(path)
-        if path.n_rows is None and not is_own_density(path):
-            raise TypeError(
-                f'proposal="explored" needs a density of your own on R^d, a GeometricPath, got a'
-                f" {type(path).__name__}: take AIS"
-            )
-        return path
+        return super()._as_path(path)
 
     def _run(self, path, seed) -> Run:
         if self._explores:
