@@ -142,6 +142,7 @@ class GeometricPath(PointsPath):
     )
     may_be_nan = False  # checks look for NaN although tails are known
     climbs_from: Array | None = None  # (n, d): of `regions`; None: draws of the base
+    most_search_evaluations: float = np.inf  # of `regions`
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     density_name = "log_density"  # in errors: what the user calls it
 
@@ -273,7 +274,13 @@ class GeometricPath(PointsPath):
         has_gradient = self.grad is not None
         rng = stream.generator()
         found = find_regions(
-            *functions, has_gradient, self.base, self.bounds, rng, self.climbs_from
+            *functions,
+            has_gradient,
+            self.base,
+            self.bounds,
+            rng,
+            self.climbs_from,
+            self.most_search_evaluations,
         )
         return self._of_draws(found)
 

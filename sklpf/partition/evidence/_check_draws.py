@@ -175,6 +175,7 @@ def check_draws(path: Path, draws: Any, *, random_state: RandomState = None) -> 
     n_evaluations = 0
     for proposal in _PROPOSALS:
         bridge = BridgeSampling(proposal, checks=not tried, random_state=seed)
+        bridge._searches_fully = True
         bridge._fit(path, draws)
         run: Any = bridge.run_
         if tried:
