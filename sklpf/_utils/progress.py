@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, TypeVar, cast
+from typing import Any, TextIO, TypeVar, cast
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def say(line: str) -> None:
         put(line, sys.stdout)
 
 
-def put(line: str, stream: Any) -> None:
+def put(line: str, stream: TextIO) -> None:
     """Print a line, which must not end a fit: a stream that is closed or broken loses it, and one
     that lacks a character gets its code.
     """
@@ -231,7 +231,7 @@ class Progress:
     X, y : what it is fitted to
     """
 
-    def __init__(self, estimator: Any, X: Any = None, y: Any = None, **ignored: Any):
+    def __init__(self, estimator: Any, X: object = None, y: object = None, **ignored: object):
         self.estimator = estimator
         self.verbose = bool(getattr(estimator, "verbose", 0))
         self._arguments = {"estimator": estimator, "X": X, "y": y}

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf.paths import Mixture, choose, fit_base, full_roots, is_outside
+from sklpf.paths import GeometricPath, Mixture, State, choose, fit_base, full_roots, is_outside
 from sklpf.transitions import acceptance
 
 _N_MOVES = (20, 10)  # of each walk: for all, and for each dimension
@@ -39,7 +39,7 @@ class Explored(NamedTuple):
 
 
 def explore(
-    path: Any,
+    path: GeometricPath,
     points: Array,
     found: Array,
     rng: np.random.Generator,
@@ -170,8 +170,8 @@ class MixtureWalk:
 
     def move(
         self,
-        path: Any,
-        state: Any,
+        path: GeometricPath,
+        state: State,
         levels: Integers,
         rng: np.random.Generator,
         *,

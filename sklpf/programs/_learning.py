@@ -14,9 +14,9 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, systematic
-from sklpf.paths import COVER, choose, fit_base, has, take
+from sklpf.paths import COVER, GeometricPath, choose, fit_base, has, take
 from sklpf.programs._exploring import MixtureWalk, explore
-from sklpf.transitions import acceptance, fixed_pilot, next_beta, root_of
+from sklpf.transitions import Transition, acceptance, fixed_pilot, next_beta, root_of
 
 _FEWEST_NOTED, _MOST_NOTED = 100, 400  # base draws, from which climbs begin
 
@@ -74,8 +74,8 @@ class _Carry(NamedTuple):
 
 
 def learn(
-    path: Any,
-    transition: Any,
+    path: GeometricPath,
+    transition: Transition,
     n_particles: int,
     key: tuple[int, int],
     max_sweeps: int,

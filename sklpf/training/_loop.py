@@ -16,7 +16,7 @@ from sklpf._utils.numbers import Array32
 from sklpf._utils.progress import clock, duration_text, passes
 from sklpf._utils.random import seeded
 from sklpf._utils.warnings import warn
-from sklpf.paths import has
+from sklpf.paths import Path, has
 from sklpf.training._particles import Estimate, Particles, TemperedChains
 from sklpf.uncertainty import jackknife, log_mean_exp, t_bound
 
@@ -347,7 +347,7 @@ class LogPartitionTracker:
         self.update(self.path_of(trainer))
         return False
 
-    def update(self, path: Any) -> None:
+    def update(self, path: Path) -> None:
         """Follow the model and estimate log Z there.
 
         Parameters

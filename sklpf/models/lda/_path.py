@@ -258,7 +258,7 @@ class LDAPath(KernelPath):
         return FilterEstimates(log_estimates, shares, variance, n_reverse * LANES)
 
     @property
-    def filters_are_exact(self) -> bool:
+    def filters_are_exact(self) -> bool:  # type: ignore[override]
         """True if `left_to_right` gives Z itself: of a document with one topic, or at most one
         token.
         """
@@ -291,7 +291,7 @@ class LDAPath(KernelPath):
 
     # -- exact enumeration
     @property
-    def log2_states(self) -> int:
+    def log2_states(self) -> int:  # type: ignore[override]
         """Binary logarithm, rounded up, of the number of states that are enumerated: the most of
         any document.
         """

@@ -5,7 +5,7 @@ rays before anything is sampled.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class Rays(NamedTuple):
 
 
 def tail_alarms(
-    path: Any,
+    path: GeometricPath,
     key: tuple[int, int],
     scouts: Scouts | None = None,
     *,
@@ -139,7 +139,7 @@ def tail_alarms(
 
 @np.errstate(all="ignore")  # far out anything may happen
 def check_columns(
-    path: Any,
+    path: GeometricPath,
     points: Array,
     *,
     n_unmoved: int = 3,  # points

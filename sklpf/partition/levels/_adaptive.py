@@ -48,7 +48,7 @@ class AdaptiveTempering(SimulatedTempering):
         growth: int = 10,  # an update takes a tenth of the redraws before it, at least one
         largest_step: float = 1.0,  # nats that an update adds to a level
     ) -> Start:
-        start = self._first_pass(setup)
+        start = self._first_pass(setup, self.n_sweeps // 4)
         n_redraws = max(1, self.n_sweeps // 4 // setup.sweeps_per_redraw)
         _, errors = jackknife(start.estimate, N_GROUPS)
         rule = self._rule(setup.log_prior, float(errors.max()))

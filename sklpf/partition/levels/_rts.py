@@ -231,7 +231,8 @@ class RTS(SimulatedTempering):
     n_temperatures : int, default=100
         Levels K of the ladder, base and target included.
     n_sweeps : int, default=4000
-        Sweeps of every chain, pilot and burn-in included; at least half of them are production.
+        Sweeps of every chain, pilot and burn-in included; at least four fifths of them are
+        production, or half with ``init="paper"``.
     tol : float or None, default=None
         Continue until the standard error (nats) is at most `tol` and no alarm is raised. Production
         doubles in rounds, each with the weights that the previous rounds have found. All rounds
@@ -248,7 +249,7 @@ class RTS(SimulatedTempering):
         False counts the drawn levels instead of averaging their probabilities, with 0.1 added to
         every count (the paper's TS): more noise, for comparison.
     init : {"adaptive", "paper"}, default="adaptive"
-        "adaptive": a pilot of a quarter of the sweeps and burn-in of at most another quarter, until
+        "adaptive": a pilot of a tenth of the sweeps and burn-in of at most another tenth, until
         a round has moved no log Z_k by more than 0.1 nats or three standard errors of the
         difference, and 90 % of its chains have visited both ends of the ladder. "paper": all
         estimates start at 0, then at most 10 rounds of 50 sweeps from freshly drawn levels, until
@@ -376,6 +377,7 @@ class RTS(SimulatedTempering):
         self,
         setup,
         *,
+        share: int = 10,  # the pilot takes a tenth of the sweeps, and burn-in at most another
         shortest_round: int = 8,  # redraws of the first burn-in round
         # burn-in ends when log Z_k moves by less than this many standard errors
         noise: float = 3.0,
@@ -385,8 +387,9 @@ class RTS(SimulatedTempering):
         if self.init == "paper":
             return self._paper_rounds(setup)
         # Annealed chains give the first weights; rounds of doubling length improve them.
-        start = self._first_pass(setup)
-        lengths = doubling(self.n_sweeps // 4 // setup.sweeps_per_redraw, shortest_round)
+        n_sweeps = self.n_sweeps // share
+        start = self._first_pass(setup, n_sweeps)
+        lengths = doubling(n_sweeps // setup.sweeps_per_redraw, shortest_round)
         for i, n_redraws in enumerate(lengths):
             old = start.estimate
             start, last = self._burn_in(setup, start, i, n_redraws)

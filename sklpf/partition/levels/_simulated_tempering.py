@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,6 +72,9 @@ from sklpf.uncertainty import (
     t_bound,
     t_ratio,
 )
+
+if TYPE_CHECKING:
+    from sklpf.partition.levels._rts import ContinuousRun
 
 N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
@@ -270,7 +273,7 @@ class AdaptedRun(TemperingRun):
 
 
 def concluded(
-    run: Any,
+    run: TemperingRun | ContinuousRun,
     estimate: Pooled,
     newest: Pooled,
     *,
@@ -534,9 +537,8 @@ class SimulatedTempering(SamplingEstimator):
             )
         return int(n)
 
-    def _first_pass(self, setup) -> Start:
-        """Annealed chains, which take a quarter of the sweeps, and what they say."""
-        n_sweeps = self.n_sweeps // 4
+    def _first_pass(self, setup, n_sweeps: int) -> Start:
+        """Annealed chains, and what they say."""
         chains, log_weights = first_pass(setup, n_sweeps)
         sums = pool_groups(setup.first, log_weights)[np.newaxis]
         estimate = Pooled(np.zeros((1, len(setup.log_prior))), sums, first_ratio=setup.first_ratio)

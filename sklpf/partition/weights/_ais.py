@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,6 +39,10 @@ from sklpf.programs import (
 )
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.transitions import HMC, Transition
+
+if TYPE_CHECKING:
+    from sklpf.partition._base import PartitionEstimator
+    from sklpf.partition.weights._independent import ImportanceSampling
 
 _WIDE = 0.5  # nats, of the log weights of reverse chains
 
@@ -214,7 +218,7 @@ class AIS(SamplingEstimator):
 
     _parameter_constraints = {**ANNEALING, "n_chains": [at_least(2)]}
 
-    _run_class = AnnealingRun
+    _run_class: ClassVar[type[AnnealingRun]] = AnnealingRun
 
     def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
         return annealing_runs(self, paths, self.n_chains, seeds)
@@ -225,7 +229,7 @@ class AIS(SamplingEstimator):
 
 
 def annealing_runs(
-    estimator: Any,
+    estimator: AIS | ImportanceSampling,
     paths: Sequence[Any],
     n: int,
     seeds: Sequence[int],
@@ -270,7 +274,7 @@ def annealing_runs(
 
 
 def anneal_both_ways(
-    estimator: Any,
+    estimator: PartitionEstimator,
     paths: Sequence[Any],
     n: int,
     seeds: Sequence[int],

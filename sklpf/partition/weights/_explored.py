@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,13 @@ from sklpf.partition._run_alarms import tol_alarms, weight_alarms, weight_diagno
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import Scouts, Tails, tail_alarms
 from sklpf.partition.weights._ais import AnnealingRun
-from sklpf.paths import require_base
+from sklpf.paths import GeometricPath, is_own_density, require_base
 from sklpf.programs import Draws
 from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, pareto_shape, standard_error
+
+if TYPE_CHECKING:
+    from sklpf.partition._base import PartitionEstimator
 
 TWO_LEVELS = np.array([0.0, 1.0])
 _EVALUATIONS = (20_000, 4_000)  # at most, and for each dimension
@@ -128,7 +131,7 @@ def stratified_error(log_weights: Array, explorers: Integers) -> float:
     return float(np.linalg.norm(errors) / len(errors))
 
 
-def explored_run(estimator: Any, path: Any, seed: int) -> ExploredRun:
+def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) -> ExploredRun:
     """Explore a path for an `ImportanceSampling`, and draw from the cover.
 
     Parameters
@@ -141,7 +144,17 @@ def explored_run(estimator: Any, path: Any, seed: int) -> ExploredRun:
     -------
     ExploredRun
         With what the check of tails finds.
+
+    Raises
+    ------
+    TypeError
+        If the path is none to a density of the user's, or its base is not normalised.
     """
+    if not is_own_density(path):
+        raise TypeError(
+            f'proposal="explored" needs a density of your own on R^d, a GeometricPath, got a'
+            f" {type(path).__name__}: take AIS"
+        )
     require_base(path, "ImportanceSampling")
     stream = seeded(seed)
     most = estimator.max_evaluations
@@ -192,7 +205,7 @@ def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, str
     return fresh
 
 
-def _tails(path: Any, cover: Cover, stream: Stream) -> Tails:
+def _tails(path: GeometricPath, cover: Cover, stream: Stream) -> Tails:
     """What the check of tails finds of the target against the cover, by its draws as scouts."""
     covered = copy.copy(path)
     covered.base = cover

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,6 +26,9 @@ from sklpf.paths import has, map_state, n_chains, require_base
 from sklpf.programs import anneal_reverse
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.uncertainty import FALSE_ALARM, jackknife, log_mean_exp
+
+if TYPE_CHECKING:
+    from sklpf.partition._base import PartitionEstimator
 
 STATEMENTS = {
     "exact": "upper bound",
@@ -190,7 +193,7 @@ class RAISE(SamplingEstimator):
         )
 
 
-def find_starts(estimator: Any, path, n: int, seed: int) -> tuple[Any, str]:
+def find_starts(estimator: PartitionEstimator, path, n: int, seed: int) -> tuple[Any, str]:
     """The state of n chains at the target, or at `estimator.starts`, and what it is: exact,
     tempered or given.
     """
