@@ -34,12 +34,9 @@ from sklpf.datasets import make_bars_corpus
 from sklpf.display import (
     ComparisonDisplay,
     ComponentsDisplay,
-    ConvergenceDisplay,
-    LogPartitionDisplay,
     RunDisplay,
     TopicsDisplay,
     TrainingDisplay,
-    WeightsDisplay,
 )
 
 X = (load_digits().data > 7).astype(float)
@@ -63,36 +60,36 @@ ComponentsDisplay.from_estimator(rbm, n_columns=16).figure_.savefig(
 # %%
 # log Z, and how it was found
 # ---------------------------
-# log Z at every level of the ladder. The band is much narrower than the line of
-# the curve, and so is shown separately below it. To draw two estimates in one
-# picture, give the second the axes of the first.
+# `RunDisplay` has a panel for each thing that a run shows: log Z at every level
+# of the ladder, and the band of its error, which is much narrower than the line
+# of the curve. Chains move along the ladder if neighbouring levels reject few
+# swaps, that is, if their states overlap. Round trips show that they do. Log Z
+# after every round stands against its cost in sweeps; the last round is the
+# result.
 
+# sphinx_gallery_thumbnail_number = 3
 tempering = ParallelTempering(random_state=0, n_jobs=2).fit(rbm)
-rts = RTS(n_sweeps=500, random_state=0, n_jobs=2).fit(rbm)
-display = LogPartitionDisplay.from_estimator(tempering)
-LogPartitionDisplay.from_estimator(rts, ax=display.axes_, linestyle="--")
-display.figure_.savefig("display_log_partition.png", dpi=100)
-
-# %%
-# Chains move along the ladder if neighbouring levels reject few swaps, that is,
-# if their states overlap. Round trips show that they do. For `RTS` the display
-# shows how often each level was visited, and the chains that visited both ends.
-
 RunDisplay.from_estimator(tempering).figure_.savefig(
     "display_tempering.png", dpi=100
 )
+
+# %%
+# For `RTS` it shows how often each level was visited, and the chains that
+# visited both ends.
+
+rts = RTS(n_sweeps=500, random_state=0, n_jobs=2).fit(rbm)
 RunDisplay.from_estimator(rts).figure_.savefig(
     "display_tempering_rts.png", dpi=100
 )
 
 # %%
-# The estimate after every round, against its cost in sweeps. The last round is
-# the result.
+# To draw two estimates in one picture, name the panels, and give the second the
+# axes of the first.
 
-# sphinx_gallery_thumbnail_number = 6
-ConvergenceDisplay.from_estimator(tempering).figure_.savefig(
-    "display_convergence.png", dpi=100
-)
+panels = ["log Z", "band"]
+display = RunDisplay.from_estimator(tempering, panels=panels)
+RunDisplay.from_estimator(rts, panels=panels, ax=display.axes_)
+display.figure_.savefig("display_log_partition.png", dpi=100)
 
 # %%
 # The tail of the importance weights shows whether they can be trusted: if k is
@@ -104,7 +101,7 @@ figure, axes = plt.subplots(
 )
 for ax, n_temperatures in zip(axes, (60, 1000)):
     annealing = AIS(1000, n_temperatures, random_state=1, n_jobs=2).fit(rbm)
-    WeightsDisplay.from_estimator(annealing, ax=ax)
+    RunDisplay.from_estimator(annealing, panels=["weights"], ax=ax)
 figure.savefig("display_weights.png", dpi=100)
 
 # %%

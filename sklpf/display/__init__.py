@@ -4,7 +4,6 @@ scikit-learn's.
 
 from sklpf.display._comparison import ComparisonDisplay
 from sklpf.display._components import ComponentsDisplay
-from sklpf.display._results import ConvergenceDisplay, LogPartitionDisplay, WeightsDisplay
 from sklpf.display._run import DrawsDisplay, RunDisplay
 from sklpf.display._topics import TopicsDisplay
 from sklpf.display._training import TrainingDisplay
@@ -12,11 +11,8 @@ from sklpf.display._training import TrainingDisplay
 __all__ = [
     "ComparisonDisplay",
     "ComponentsDisplay",
-    "ConvergenceDisplay",
     "DrawsDisplay",
-    "LogPartitionDisplay",
     "RunDisplay",
     "TopicsDisplay",
     "TrainingDisplay",
-    "WeightsDisplay",
 ]

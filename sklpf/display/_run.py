@@ -1,42 +1,67 @@
-"""RunDisplay: what a run has done on its way from the base to the target. DrawsDisplay: what
-`check_draws` has found.
+"""RunDisplay: what a run has done on its way from the base to the target, and what was read from
+it. DrawsDisplay: what `check_draws` has found.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp, softmax
+from scipy.stats import t as student_t
 
-from sklpf._utils.numbers import as_float64
+from sklpf._utils.numbers import as_float64, check_level
 from sklpf.display._drawing import (
     Display,
     ResultDisplay,
     check_result,
     fitted_model,
     half_width_of,
+    label_decades,
+    result_of,
     title_of,
 )
 from sklpf.partition import DrawsReport, PartitionResult, PopulationRun, Run
+from sklpf.reweighting import effective_sample_size
+from sklpf.uncertainty import pareto_tail
+
+_MOST_IN_A_ROW = 4  # panels of a figure
+_MOST_MARKED = 60  # levels with a marker each
+_ELSEWHERE = (
+    "; models keep neither draws nor weights, so fit the estimator on the model; of BDMC give"
+    ' RunDisplay(log_weights=result.diagnostics["forward_log_weights"]), or the reverse ones'
+)
 
 
 @dataclass(eq=False, repr=False)
 class RunDisplay(ResultDisplay):
-    """Levels, acceptance, traffic, weights and regions of a run.
+    """log Z on the way to the target, and how the chains went there.
 
-    A panel for each of these that there is: the inverse temperatures of the levels; the acceptance
-    rate of moves and swaps, and the overlap of neighbouring levels; the time that tempered chains
-    spend at each level, and how often they cross the ladder; weights (of populations the effective
-    number of particles at every level, as a share; of annealed chains a histogram of the log
-    weights at the target); and, for each region of the target whose mass is known, its mass beside
-    its share of the run's draws. A region whose mass exceeds its share was missed.
+    A panel for each of these that there is:
+
+    - "log Z" at every level of the ladder (without it the "levels" alone);
+    - "band", the half-width of its interval, which is much narrower than the line of the curve;
+    - "acceptance" rates of moves and swaps, and the overlap of neighbouring levels;
+    - "shares" of the time that tempered chains spend at each level;
+    - "traffic": round trips between base and target, or the share of chains that visited both;
+    - "weights": of populations the effective number of particles at every level, as a share; else
+      the weights at the target in order, with the generalised Pareto distribution of their tail: k
+      under 0.5 is that of weights with a finite variance, and from 0.7 on their mean should not be
+      relied on;
+    - "rounds": log Z after every round with its interval, against the sweeps until then;
+    - "regions" of the target whose mass is known, beside their share of the run's draws: a region
+      whose mass exceeds its share was missed.
 
     Parameters
     ----------
-    ladder : ndarray of shape (K,)
+    ladder : ndarray of shape (K,) or None, default=None
         Inverse temperatures.
+    log_partition_curve : ndarray of shape (K,) or None, default=None
+        log Z at these, in nats.
+    half_width : ndarray of shape (K,) or None, default=None
+        How far its band reaches to either side, in nats.
     acceptance : ndarray of shape (K,) or None, default=None
         Acceptance rate of the moves at every level, NaN where none was made.
     swaps : ndarray of shape (K - 1,) or None, default=None
@@ -53,17 +78,27 @@ class RunDisplay(ResultDisplay):
         `WangLandau`).
     effective_shares : ndarray of shape (G, K) or None, default=None
         Effective number of particles of every population, as a share of all of these.
-    log_weights : ndarray of shape (n,) or None, default=None
-        Log weights of the chains at the target, in nats.
-    region_masses : ndarray of shape (R,) or None, default=None
+    log_weights : array-like or None, default=None
+        Logs of n weights, in any order and shape; -inf is a weight of 0, which is counted and not
+        drawn.
+    round_sweeps : ndarray of shape (R,) or None, default=None
+        Sweeps of all chains together until the end of each round.
+    round_log_partition, round_half_width : ndarray of shape (R,) or None, default=None
+        log Z as each round says it, and how far its interval reaches to either side, in nats; where
+        that is not finite no bar is drawn.
+    region_masses : ndarray of shape (M,) or None, default=None
         The part of Z in every region, known apart from the run.
-    region_shares : ndarray of shape (R,) or None, default=None
+    region_shares : ndarray of shape (M,) or None, default=None
         The weighted share of the run's draws in every region.
+    level : float, default=0.95
+        Probability with which an interval covers, and the band any one of the levels.
     name : str or None, default=None
         Name of the estimator, for the title.
 
     Attributes
     ----------
+    panels_ : tuple of str
+        Names of the panels, once drawn.
     ax_, axes_, figure_
         The first panel, all of them, and their figure, once drawn.
 
@@ -75,15 +110,17 @@ class RunDisplay(ResultDisplay):
     >>> path = GeometricPath(
     ...     lambda x: -np.sum(x**4, axis=1), base=Gaussian([0.0, 0.0], 1.0)
     ... )
-    >>> display = RunDisplay.from_run(
-    ...     SMC(n_temperatures=20, random_state=0).fit(path).run_
-    ... )
-    >>> len(display.region_masses)
-    1
+    >>> smc = SMC(n_temperatures=20, random_state=0).fit(path)
+    >>> RunDisplay.from_estimator(smc).panels_
+    ('log Z', 'band', 'acceptance', 'weights', 'regions')
+    >>> len(RunDisplay.from_estimator(smc, panels=["log Z", "band"]).axes_)
+    2
     """
 
-    ladder: Any
+    ladder: Any = None
     _: KW_ONLY
+    log_partition_curve: Any = None
+    half_width: Any = None
     acceptance: Any = None
     swaps: Any = None
     overlap: Any = None
@@ -92,12 +129,18 @@ class RunDisplay(ResultDisplay):
     crossed: Any = None
     effective_shares: Any = None
     log_weights: Any = None
+    round_sweeps: Any = None
+    round_log_partition: Any = None
+    round_half_width: Any = None
     region_masses: Any = None
     region_shares: Any = None
+    level: float = 0.95
     name: str | None = None
 
     _shapes = {
         "ladder": "K",
+        "log_partition_curve": "K",
+        "half_width": "K",
         "acceptance": "K",
         "swaps": "K-1",
         "overlap": "K-1",
@@ -105,20 +148,25 @@ class RunDisplay(ResultDisplay):
         "round_trips": "G",
         "crossed": "G",
         "effective_shares": "G K",
-        "region_masses": "R",
-        "region_shares": "R",
+        "round_sweeps": "R",
+        "round_log_partition": "R",
+        "round_half_width": "R",
+        "region_masses": "M",
+        "region_shares": "M",
     }
 
     @classmethod
-    def from_run(cls, run, *, ax: Any = None) -> Self:
+    def from_run(cls, run, *, level: float = 0.95, ax: Any = None, panels: Any = None) -> Self:
         """Draw a run.
 
         Parameters
         ----------
         run : Run
-            The `run_` of an estimator with levels, such as `AIS`, `SMC` or `ParallelTempering`. It
-            shows more than its result: regions, and populations' particles.
-        ax : Axes, array-like of Axes or None, default=None
+            The `run_` of an estimator. It shows more than its result: regions, and populations'
+            particles.
+        level : float, default=0.95
+            As in `from_result`.
+        ax, panels
             As in `plot`.
 
         Returns
@@ -130,40 +178,32 @@ class RunDisplay(ResultDisplay):
         TypeError
             If `run` is none.
         ValueError
-            If it has no levels.
+            If nothing of it can be drawn.
         """
         if not isinstance(run, Run):
             raise TypeError(
                 f"run must be the run_ of a fitted partition estimator, got {type(run).__name__}"
             )
-        if run.ladder is None:
-            raise ValueError(
-                f"RunDisplay draws runs with levels, and this run of {run.method} has none"
-            )
-        result = run.read()
-        drawn = _of_result(result)
-        if isinstance(run, PopulationRun):
-            sizes = result.diagnostics["effective_sizes"]
-            drawn["effective_shares"] = sizes / run.log_weights.shape[1]
-            drawn["log_weights"] = None
-        if run.draws is not None and run.regions is not None and len(run.regions.radii):
-            log_masses = run.regions.log_masses
-            n_estimates = log_masses.shape[1]
-            log_means = logsumexp(log_masses, axis=1) - np.log(n_estimates)
-            drawn["region_masses"] = np.exp(log_means - result.log_partition)
-            inside = run.regions.contain(run.draws.points)
-            drawn["region_shares"] = softmax(run.draws.log_weights) @ inside
-        return cls(run.ladder, **drawn, name=title_of(result)).plot(ax)
+        return cls._of(run.read(), run, level).plot(ax, panels=panels)
 
     @classmethod
-    def from_result(cls, result, *, ax: Any = None) -> Self:
+    def from_result(
+        cls, result, *, level: float = 0.95, ax: Any = None, panels: Any = None
+    ) -> Self:
         """Draw what a result, such as that of a model's log Z, keeps of its run.
+
+        The band at the target is the result's interval. At other levels its width is in proportion
+        to the jackknife's standard error there (independent groups of chains), so that it covers
+        each level with the probability `level`, not all of them at once. It is that of the noise: a
+        bias, such as the ``diagnostics["bias"]`` of `RTS`, has no part in it.
 
         Parameters
         ----------
         result : PartitionResult
-            The result of an estimator with levels.
-        ax : Axes, array-like of Axes or None, default=None
+            The result of an estimator with levels, rounds or weights.
+        level : float, default=0.95
+            Probability with which the band and the intervals of the rounds cover.
+        ax, panels
             As in `plot`.
 
         Returns
@@ -175,26 +215,25 @@ class RunDisplay(ResultDisplay):
         TypeError
             If `result` is none.
         ValueError
-            If it has no levels.
+            If nothing of it can be drawn.
         """
-        there = check_result(result).ladder is not None
-        traffic = {"round_trips", "crossed"}
-        cls._require(result, there, "how chains travel between levels", traffic)
-        return cls(result.ladder, **_of_result(result), name=title_of(result)).plot(ax)
+        return cls._of(check_result(result), None, level).plot(ax, panels=panels)
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax: Any = None, **options) -> Self:
-        """Draw the run of a fitted partition estimator, or the result of a model's log Z.
+    def from_estimator(
+        cls, estimator, *, level: float = 0.95, ax: Any = None, panels: Any = None
+    ) -> Self:
+        """Draw the result and the run of a fitted partition estimator, or of a model's log Z.
 
         Parameters
         ----------
         estimator : PartitionEstimator or model
             A model after its log Z was estimated (by `score`, say), or a pipeline that ends in one.
             Models keep no run.
-        ax : Axes, array-like of Axes or None, default=None
-            As in `plot`.
-        **options
+        level : float, default=0.95
             As in `from_result`.
+        ax, panels
+            As in `plot`.
 
         Returns
         -------
@@ -205,43 +244,97 @@ class RunDisplay(ResultDisplay):
         TypeError
             If `estimator` is neither.
         ValueError
-            If the run has no levels; NotFittedError, which is one, if there is no result yet.
+            If nothing of it can be drawn; NotFittedError, which is one, if there is no result yet.
         """
+        result = result_of(estimator)
         run = getattr(fitted_model(estimator), "run_", None)
-        if isinstance(run, Run):
-            return cls.from_run(run, ax=ax, **options)
-        return super().from_estimator(estimator, ax=ax, **options)
+        return cls._of(result, run, level).plot(ax, panels=panels)
 
-    def plot(self, ax: Any = None) -> Self:
+    @classmethod
+    def _of(cls, result: PartitionResult, run: Run, level: float) -> Self:
+        """The display of a result, and of its run where that is known."""
+        check_level(level)
+        drawn = {}
+        if np.ndim(result.log_partition) == 0:
+            drawn = {**_of_result(result, level), **_of_run(run, result)}
+        display = cls(**drawn, level=level, name=title_of(result))
+        names = {"curve_std_error", "log_weights", "round_sweeps"}
+        cls._require(result, bool(display._there()), "levels, rounds or weights", names, _ELSEWHERE)
+        return display
+
+    def plot(self, ax: Any = None, *, panels: Iterable[str] | None = None) -> Self:
         """Draw.
 
         Parameters
         ----------
         ax : Axes, array-like of Axes or None, default=None
-            One, which is divided into panels, or as many as there are panels. None makes a figure.
+            One, which is divided into panels, or as many as there are panels: ``axes_`` of another
+            display, to draw "log Z" and "band" of two estimates into the same. None makes a figure.
+        panels : iterable of str or None, default=None
+            Names of those to draw, in this order, as in the class's docstring. None draws all that
+            there are.
 
         Returns
         -------
         self
+
+        Raises
+        ------
+        ValueError
+            If a panel is not there.
         """
         self._check_arrays()
-        draw = [self._draw_levels]
-        if not (self.acceptance is None and self.swaps is None and self.overlap is None):
-            draw.append(self._draw_acceptance)
-        if self.shares is not None:
-            draw.append(self._draw_shares)
-        if self.round_trips is not None or self.crossed is not None:
-            draw.append(self._draw_traffic)
-        if self.effective_shares is not None or self.log_weights is not None:
-            draw.append(self._draw_weights)
-        if self.region_masses is not None and self.region_shares is not None:
-            draw.append(self._draw_masses)
-        return self._draw_in_a_row(ax, draw, 1 + 3.0 * len(draw))
+        there = self._there()
+        self.panels_ = tuple(there) if panels is None else tuple(panels)
+        missing = [name for name in self.panels_ if name not in there]
+        if missing or not self.panels_:
+            raise ValueError(
+                f"panels must be some of {', '.join(map(repr, there))}, which can be drawn here,"
+                f" got {panels!r}"
+            )
+        n = len(self.panels_)
+        if ax is None and n > _MOST_IN_A_ROW:
+            n_columns = -(-n // 2)
+            cells = self._panels(None, 2, n_columns, (1 + 3.0 * n_columns, 6.5))
+            for empty in cells[n:]:
+                empty.remove()
+            ax = cells[:n]
+        return self._draw_in_a_row(ax, [there[name] for name in self.panels_], 1 + 3.0 * n)
+
+    def _there(self) -> dict[str, Any]:
+        """Functions of Axes that draw the panels, by their names."""
+        rates = (self.acceptance, self.swaps, self.overlap)
+        has_weights = self.effective_shares is not None or self.log_weights is not None
+        has_masses = self.region_masses is not None and self.region_shares is not None
+        curve = self.log_partition_curve
+        panels = [
+            ("levels", self._draw_levels, self.ladder is not None and curve is None),
+            ("log Z", self._draw_curve, curve is not None),
+            ("band", self._draw_band, self.half_width is not None),
+            ("acceptance", self._draw_acceptance, any(each is not None for each in rates)),
+            ("shares", self._draw_shares, self.shares is not None),
+            ("traffic", self._draw_traffic, not (self.round_trips is self.crossed is None)),
+            ("weights", self._draw_weights, has_weights),
+            ("rounds", self._draw_rounds, self.round_sweeps is not None),
+            ("regions", self._draw_masses, has_masses),
+        ]
+        return {name: draw for name, draw, is_there in panels if is_there}
 
     def _draw_levels(self, axes):
-        marker = "." if len(self.ladder) <= 60 else None
+        marker = "." if len(self.ladder) <= _MOST_MARKED else None
         axes.plot(np.arange(len(self.ladder)), self.ladder, marker=marker)
         axes.set(xlabel="level", ylabel="inverse temperature")
+
+    def _draw_curve(self, axes):
+        marker = "." if len(self.ladder) <= _MOST_MARKED else None
+        axes.plot(self.ladder, self.log_partition_curve, marker=marker, label=self.name)
+        axes.set(xlabel="inverse temperature", ylabel="log Z (nats)")
+        if len(axes.lines) > 1:
+            axes.legend()
+
+    def _draw_band(self, axes):
+        axes.fill_between(self.ladder, -self.half_width, self.half_width, alpha=0.4)
+        axes.set(xlabel="inverse temperature", ylabel=f"{100 * self.level:.3g} % band (nats)")
 
     def _draw_acceptance(self, axes):
         if self.acceptance is not None:
@@ -274,18 +367,47 @@ class RunDisplay(ResultDisplay):
             axes.set(xlabel="inverse temperature", ylabel="effective share of particles")
             axes.set_ylim(0, 1.05)
             return
-        log_weights = as_float64(self.log_weights, "log_weights").ravel()
-        finite = log_weights[np.isfinite(log_weights)]
-        axes.hist(finite - logsumexp(finite) + np.log(len(log_weights)), bins="auto")
-        axes.set(xlabel="log weight over the mean weight (nats)", ylabel="chains")
+        log_weights = np.sort(as_float64(self.log_weights, "log_weights").ravel())[::-1]
+        if not len(log_weights) or not np.isfinite(log_weights[0]) or np.isnan(log_weights).any():
+            raise ValueError(
+                "log_weights must hold at least one finite number, and neither NaN nor +inf"
+            )
+        mean = logsumexp(log_weights) - np.log(len(log_weights))
+        positive = log_weights[log_weights > -np.inf]
+        effective = effective_sample_size(log_weights)
+        label = f"{len(log_weights)} weights, {effective:.1f} effective"
+        if len(positive) < len(log_weights):
+            label += f", {len(log_weights) - len(positive)} of 0"
+        ranks = np.arange(1, len(positive) + 1)
+        axes.loglog(ranks, np.exp(positive - mean), ".", markersize=4, label=label)
+        tail = pareto_tail(log_weights)
+        if np.isfinite(tail.shape):
+            fitted = tail.weights(tail.n) * np.exp(log_weights[0] - mean)
+            label = f"Pareto tail, k = {tail.shape:.2f}"
+            axes.loglog(1 + np.arange(len(fitted)), fitted, color="C1", label=label)
+        axes.axhline(1, color="0.4", linestyle=":", label="equal weights")
+        axes.set(xlabel="rank of the weight", ylabel="weight / mean weight")
+        for axis in ("x", "y"):
+            label_decades(axes, axis)
+        axes.legend(fontsize="small")
+
+    def _draw_rounds(self, axes):
+        half = np.where(np.isfinite(self.round_half_width), self.round_half_width, np.nan)
+        style = {"fmt": "o-", "markersize": 4, "capsize": 3}
+        bars = axes.errorbar(self.round_sweeps, self.round_log_partition, half, **style)
+        last = self.round_log_partition[-1]
+        axes.axhline(last, color=bars[0].get_color(), linestyle=":", linewidth=1)
+        label = f"log Z, {100 * self.level:.3g} % interval (nats)"
+        axes.set(xlabel="sweeps of all chains", ylabel=label)
+        label_decades(axes, "x")
 
     def _draw_masses(self, axes):
         _draw_regions(axes, self.region_masses, self.region_shares)
         axes.set_xlabel("region of the target")
 
 
-def _of_result(result: PartitionResult) -> dict[str, Any]:
-    """Parameters of the display from the diagnostics of a result."""
+def _of_result(result: PartitionResult, level: float) -> dict[str, Any]:
+    """Parameters of the display from a result."""
     found = result.diagnostics
     names = ("acceptance", "overlap", "shares", "round_trips", "crossed", "log_weights")
     drawn: dict[str, Any] = {name: found.get(name) for name in names}
@@ -293,6 +415,33 @@ def _of_result(result: PartitionResult) -> dict[str, Any]:
         drawn["overlap"] = None
     if "rejection" in found:
         drawn["swaps"] = 1 - found["rejection"]
+    if result.ladder is not None:
+        drawn["ladder"] = result.ladder
+        drawn["log_partition_curve"] = result.log_partition_curve
+        errors = found.get("curve_std_error")
+        half = half_width_of(result, level)
+        if half is not None and errors is not None and errors[-1] > 0 and np.isfinite(errors).all():
+            drawn["half_width"] = half * (errors / errors[-1])
+    if "round_log_partition" in found:
+        quantile = student_t.ppf(0.5 + level / 2, result.degrees_of_freedom)
+        drawn["round_sweeps"] = found["round_sweeps"]
+        drawn["round_log_partition"] = found["round_log_partition"]
+        drawn["round_half_width"] = quantile * np.asarray(found["round_std_error"])
+    return drawn
+
+
+def _of_run(run: Run, result: PartitionResult) -> dict[str, Any]:
+    """Parameters of the display that a run has and its result has not."""
+    drawn: dict[str, Any] = {}
+    if isinstance(run, PopulationRun):
+        drawn["effective_shares"] = run.effective_sizes / run.log_weights.shape[1]
+    regions = run.regions if isinstance(run, Run) and run.draws is not None else None
+    if regions is not None and len(regions.radii):
+        log_masses = regions.log_masses
+        log_means = logsumexp(log_masses, axis=1) - np.log(log_masses.shape[1])
+        drawn["region_masses"] = np.exp(log_means - result.log_partition)
+        inside = regions.contain(run.draws.points)
+        drawn["region_shares"] = softmax(run.draws.log_weights) @ inside
     return drawn
 
 

@@ -1,4 +1,4 @@
-"""Climbs that look for modes which a cover lacks."""
+"""Climbs that look for parts of the target which a cover lacks."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from sklpf._utils.numbers import LOG_TAU, Array
@@ -22,23 +23,134 @@ from sklpf.paths import (
 )
 
 _AT_ONCE = 6  # climbs
-_LEAST_MASS = np.log(0.002)  # share of Z of a mode, by Laplace's method, that matters
+_LEAST_MASS = np.log(0.002)  # share of Z of a part, by Laplace's method, that matters
 _INSIDE = 0.99  # of a part's mass, within which a point is covered ...
 _HIGHER = 3.0  # ... unless the target is so many nats higher than the cover
+_FLAT = 1.0  # nats by which it is nowhere higher around points where climbs from the cover end
 _FARTHER = 1.5  # differences of points by which climbs begin away from modes
+_N_NEW = 3  # parts on the way of climbs
 _WIDER = 1.5  # in variance
 _DF = 5.0
 
 
 @dataclass
 class Search:
-    """Climbs so far, and what they took."""
+    """Climbs so far that began away from the cover, and what all took."""
 
     n_climbs: int = 0
     n_evaluations: int = 0
 
 
-def new_modes(
+class Climber:
+    """Climbs in coordinates y in which parts of the cover are round, on average.
+
+    Parameters
+    ----------
+    target : Target
+    joint : JointDraws
+        Of the cover.
+
+    Attributes
+    ----------
+    limit : float
+        Evaluations of the target, after which climbs stay where they are.
+    """
+
+    limit = np.inf
+
+    def __init__(self, target: Target, joint: JointDraws):
+        d = target.n_dimensions
+        self.target = target
+        self.joint = joint
+        self.parts = [part for each in joint.proposals for part in each.fitted.components]
+        shares = np.concatenate([each.fitted.weights for each in joint.proposals])
+        pooled = np.zeros((d, d))
+        for share, part in zip(shares / shares.sum(), self.parts):
+            matrix = part.scale_matrix
+            pooled += share * (matrix if matrix.ndim == 2 else np.diag(matrix))
+        self.root = np.linalg.cholesky(pooled)
+        self.radius = chi2.ppf(_INSIDE, d)
+        self.seen: list[tuple[Array, Array, Array]] = []  # y, log f and its excess over the cover
+        ones = np.ones(d)
+        self.scale = ones
+        self.box = np.array([-np.inf * ones, np.inf * ones])
+        self.functions = functions_for_climbs(self._log_f, None)
+        self.ratio_functions = functions_for_climbs(lambda y: self._excess(y, self._log_f(y)), None)
+
+    def _log_f(self, y: Array) -> Array:
+        return self.target.log_density(y @ self.root.T)
+
+    def _excess(self, y: Array, log_f: Array) -> Array:
+        """Log of target over cover and Z, (n,)."""
+        u = y @ self.root.T
+        log_q = self.joint.log_density(u, self.target.log_base(u))
+        return log_f - log_q - self.joint.log_z
+
+    def _is_covered(self, y: Array, excess: Array) -> NDArray[np.bool_]:
+        u = y @ self.root.T
+        distances = np.min([part.squared_distances(u) for part in self.parts], axis=0)
+        return (distances < self.radius) & (excess < _HIGHER)
+
+    def to_modes(self, starts: Array) -> None:
+        """Climb on the target from points u (n, d), until in the cover."""
+
+        def slopes(y: Array, steps: Array) -> tuple[Array, Array]:
+            if self.target.n_evaluations > self.limit:
+                return np.full(len(y), -np.inf), np.zeros_like(y)
+            log_f = self._log_f(y)
+            excess = self._excess(y, log_f)
+            ends = self._is_covered(y, excess) | (log_f == -np.inf)
+            self.seen.append((y[~ends], log_f[~ends], excess[~ends]))
+            return log_f, self._gradient(self.functions[1], y, steps, ends)
+
+        climb(slopes, np.linalg.solve(self.root, starts.T).T, self.scale, self.box)
+
+    def out_of_cover(self, starts: Array) -> None:
+        """Climb from points u (n, d) to where the target is highest above the cover."""
+
+        def slopes(y: Array, steps: Array) -> tuple[Array, Array]:
+            if self.target.n_evaluations > self.limit:
+                return np.full(len(y), -np.inf), np.zeros_like(y)
+            log_f = self._log_f(y)
+            excess = self._excess(y, log_f)
+            self.seen.append((y, log_f, excess))
+            ends = ~(excess > _FLAT)
+            return excess, self._gradient(self.ratio_functions[1], y, steps, ends)
+
+        climb(slopes, np.linalg.solve(self.root, starts.T).T, self.scale, self.box)
+
+    def _gradient(self, slopes: Any, y: Array, steps: Array, ends: NDArray[np.bool_]) -> Array:
+        """Slopes where climbs go on: these are differences, which take 2 d evaluations."""
+        gradient = np.zeros_like(y)
+        if not ends.all():
+            gradient[~ends] = slopes(y[~ends], steps[~ends])[1]
+        return gradient
+
+    def new_parts(self) -> list[StudentT]:
+        """Return t distributions where climbs have been much higher than the cover, if there is
+        mass by Laplace's method: at the highest excess, and on the way to it.
+        """
+        y, log_f, excess = (np.concatenate(each) for each in zip(*self.seen))
+        thin = np.flatnonzero(excess > _HIGHER)
+        order = thin[np.argsort(-excess[thin], kind="stable")]
+        target = ClimbTarget(*self.functions, self.scale, self.box)
+        log_det_root = np.log(np.diag(self.root)).sum()
+        found: list[StudentT] = []
+        is_material = False
+        while len(order) and len(found) < 2 * _N_NEW:
+            place = order[0] if len(found) < _N_NEW else order[len(order) // 2]
+            ellipsoid = ellipsoid_at_mode(target, y[place])
+            log_mass = log_f[place] + 0.5 * len(self.scale) * LOG_TAU
+            log_mass += log_det_root - ellipsoid.log_det
+            is_material |= bool(log_mass > self.joint.log_z + _LEAST_MASS)
+            factor = self.root @ np.linalg.inv(ellipsoid.factor)
+            found.append(StudentT(self.root @ y[place], _WIDER * factor @ factor.T, _DF))
+            inside = np.sum(((y[order] - y[place]) @ ellipsoid.factor.T) ** 2, axis=1) < self.radius
+            order = order[~(inside | (order == place))]
+        return found if is_material else []
+
+
+def new_parts(
     target: Target,
     joint: JointDraws,
     explorers: Sequence[Any],
@@ -46,11 +158,12 @@ def new_modes(
     search: Search,
     rng: np.random.Generator,
 ) -> list[StudentT]:
-    """Return t distributions at modes with mass that a cover lacks, where climbs have ended.
+    """Return t distributions at parts of the target that a cover lacks.
 
-    Climbs begin at base draws, away from the mass by differences of draws, and where a mode would
-    be if labels were switched. A climb ends once it is in the cover. Coordinates are those in which
-    parts of the cover are round, on average.
+    Climbs on the target begin at base draws, away from the mass by differences of draws, and where
+    a mode would be if labels were switched; each ends once it is in the cover. Climbs from the
+    draws of the largest weights lead to where the target is highest above the cover, such as the
+    neck of a funnel.
 
     Parameters
     ----------
@@ -66,59 +179,19 @@ def new_modes(
     """
     if not np.isfinite(joint.log_z):
         return []
-    parts = [part for each in joint.proposals for part in each.fitted.components]
-    shares = np.concatenate([each.fitted.weights for each in joint.proposals])
-    matrices = np.array([part.scale_matrix for part in parts])
-    if matrices.ndim == 2:  # of independent coordinates
-        matrices = matrices[..., np.newaxis] * np.eye(target.n_dimensions)
-    root = np.linalg.cholesky(np.einsum("k,kij->ij", shares / shares.sum(), matrices))
-    radius = chi2.ppf(_INSIDE, target.n_dimensions)
-
-    def values(y: Array) -> Array:
-        return target.log_density(y @ root.T)
-
-    log_density, slopes = functions_for_climbs(values, None)
-
-    def is_covered(u: Array, log_f: Array) -> Array:
-        near = np.min([part.squared_distances(u) for part in parts], axis=0) < radius
-        log_q = joint.log_density(u, target.log_base(u))
-        return near & (log_f - log_q < joint.log_z + _HIGHER)
-
-    def slopes_outside(y: Array, steps: Array) -> tuple[Array, Array]:
-        # Slopes are differences, 2 d evaluations, and a climb ends where they are 0.
-        u = y @ root.T
-        log_f = log_density(y)
-        covered = is_covered(u, log_f) | (log_f == -np.inf)
-        gradient = np.zeros_like(y)
-        if not covered.all():
-            gradient[~covered] = slopes(y[~covered], steps[~covered])[1]
-        return log_f, gradient
-
-    ones = np.ones(target.n_dimensions)
-    box = np.array([-np.inf * ones, np.inf * ones])
-    whole = ClimbTarget(log_density, slopes, ones, box)
-    starts = _starts(joint, explorers, rng)
+    climber = Climber(target, joint)
     first = target.n_evaluations
-    found: list[StudentT] = []
+    climber.limit = first + max(most, 0) / 2
+    climber.out_of_cover(joint.u[np.argsort(-joint.log_weights)[:_AT_ONCE]])
+    climber.limit = np.inf
+    starts = _starts(joint, explorers, rng)
     for place in range(0, len(starts), _AT_ONCE):
+        group = starts[place : place + _AT_ONCE]
+        climber.to_modes(group)
+        search.n_climbs += len(group)
         if target.n_evaluations - first > most:
             break
-        group = starts[place : place + _AT_ONCE]
-        ends = climb(slopes_outside, np.linalg.solve(root, group.T).T, ones, box)
-        search.n_climbs += len(group)
-        order = np.argsort(-ends.log_density)
-        for y, log_f in zip(ends.position[order], ends.log_density[order]):
-            u = (root @ y)[np.newaxis]
-            known = any(mode.squared_distances(u)[0] < radius for mode in found)
-            if known or is_covered(u, np.array([log_f]))[0]:
-                continue
-            ellipsoid = ellipsoid_at_mode(whole, y)
-            log_det = ellipsoid.log_det - np.log(np.diag(root)).sum()
-            log_mass = log_f + 0.5 * target.n_dimensions * LOG_TAU - log_det
-            if not log_mass > joint.log_z + _LEAST_MASS:
-                continue
-            factor = root @ np.linalg.inv(ellipsoid.factor)
-            found.append(StudentT(u[0], _WIDER * factor @ factor.T, _DF))
+    found = climber.new_parts()
     search.n_evaluations += target.n_evaluations - first
     return found
 

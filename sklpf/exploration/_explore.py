@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
-from sklpf._utils.progress import said
+from sklpf._utils.progress import report
 from sklpf._utils.random import Stream
-from sklpf.exploration._climbing import Search, new_modes
+from sklpf.exploration._climbing import Search, new_parts
 from sklpf.exploration._cover import Cover
 from sklpf.exploration._explorer import Explorer, size
 from sklpf.exploration._joint import JointDraws
 from sklpf.exploration._target import Evaluator, Target
+from sklpf.paths import Path
 
 _N_EXPLORERS = 2
 # of points: a number, and as many more for each dimension
@@ -26,7 +26,7 @@ _BETTER = 1.2  # times as efficient, for which the search goes on
 EFFICIENT = 0.2  # effective share of draws, from which a cover is a proposal
 
 
-def explore(path: Any, budget: int, stream: Stream, evaluator: Evaluator | None = None) -> Cover:
+def explore(path: Path, budget: int, stream: Stream, evaluator: Evaluator | None = None) -> Cover:
     """Look for the mass of a density on R^d.
 
     Two explorers start at draws of the base, independent of each other. Each weights all points
@@ -75,31 +75,30 @@ def explore(path: Any, budget: int, stream: Stream, evaluator: Evaluator | None 
             left = budget - target.n_evaluations
             explorer.rise(size(_EFFECTIVE, d) * _GROWTH**stage, _SHARE_OF_RISE * left)
         joint = JointDraws(target, [each.proposal for each in explorers], size(_FRESH, d), rng)
-        n_before, n_nan = target.n_evaluations, target.evaluator.n_nan
-        moved, outside = joint.walk(target, rng)
-        nan_share = (target.evaluator.n_nan - n_nan) / max(target.n_evaluations - n_before, 1)
-        most = _SHARE_OF_CLIMBS * target.n_evaluations - search.n_evaluations
-        modes = new_modes(target, joint, explorers, most, search, rng)
-
         reached = min(explorer.beta for explorer in explorers)
+        moved, parts, nan_share = joint.u[:0], [], 0.0
         not_over = ""
         if reached < 1:
             not_over = f"the particles stopped at inverse temperature {reached:.2g}"
-        elif joint.disagreement > LARGEST_T:
-            not_over = f"two explorers differ by {joint.disagreement:.1f} standard errors"
-        elif outside > LARGEST_T:
-            not_over = "walks from its points lead to where the cover is thin"
-        elif modes:
-            not_over = "climbs still found modes that the cover lacks"
+        else:
+            moved, outside, nan_share = joint.walk(target, rng)
+            most = _SHARE_OF_CLIMBS * target.n_evaluations - search.n_evaluations
+            parts = new_parts(target, joint, explorers, most, search, rng)
+            if joint.disagreement > LARGEST_T:
+                not_over = f"two explorers differ by {joint.disagreement:.1f} standard errors"
+            elif outside > LARGEST_T:
+                not_over = "walks from its points lead to where the cover is thin"
+            elif parts:
+                not_over = "climbs still found parts of the target that the cover lacks"
         improves = joint.efficiency > _BETTER * efficiency
         efficiency = joint.efficiency
         is_enough = efficiency >= EFFICIENT or not improves
         if not not_over and is_enough or target.n_evaluations > budget:
             break
         line = "exploring: {} evaluations, log Z about {:.2f}".format
-        said(functools.partial(line, target.n_evaluations, joint.log_z))
+        report(functools.partial(line, target.n_evaluations, joint.log_z))
         for explorer in explorers:
-            explorer.take(joint, moved, modes)
+            explorer.take(joint, moved, parts)
     return Cover(
         base=path.base,
         coordinates=target.coordinates,

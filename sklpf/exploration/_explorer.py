@@ -103,19 +103,19 @@ class Explorer:
             if self.target.n_evaluations - first > most:
                 break
 
-    def take(self, joint: Any, moved: Array, modes: list[Any]) -> None:
-        """Add draws from both explorers' mixtures, walks from these, and modes that climbs found.
+    def take(self, joint: Any, moved: Array, parts: list[Any]) -> None:
+        """Add draws from both explorers' mixtures, walks from these, and parts that climbs found.
 
         Parameters
         ----------
         joint : JointDraws
         moved : ndarray of shape (n, d)
-        modes : list of StudentT
+        parts : list of StudentT
         """
         self._add(joint.u, joint.log_base, joint.log_f, joint)
         self._moved = moved
-        if modes:
-            self._draw(Proposal(Mixture(modes)))
+        if parts:
+            self._draw(Proposal(Mixture(parts)))
 
     def _add(self, u: Array, log_base: Array, log_f: Array, proposal: Any) -> None:
         """Add points from a proposal to all others."""

@@ -64,16 +64,17 @@ class JointDraws:
     def _log_halves(self, u: Array, log_base: Array) -> Array:
         return np.array([each.log_density(u, log_base) for each in self.proposals])
 
-    def walk(self, target: Target, rng: np.random.Generator) -> tuple[Array, float]:
-        """Return where random walks on the target end that begin at the draws by their weights, and
-        by how many standard errors they lead to where the mixture is thin.
+    def walk(self, target: Target, rng: np.random.Generator) -> tuple[Array, float, float]:
+        """Return where random walks on the target end that begin at the draws by their weights, by
+        how many standard errors they lead to where the mixture is thin, and the share of their
+        steps to where the density fails or is NaN.
 
         Steps go along differences of draws (ter Braak 2006). Walks leave the target invariant, so
         that the mean of the bounded function q / (q + f / Z) is the same for them and for weighted
         draws, unless draws lack a part of the target.
         """
         if not np.isfinite(self.log_z):
-            return self.u[:0], np.inf
+            return self.u[:0], np.inf, 0.0
         d = target.n_dimensions
         n = size(_WALKERS, d)
         chosen = systematic(self.log_weights, 5 * n, rng.random())
@@ -81,6 +82,7 @@ class JointDraws:
         start = rng.permutation(chosen)[:n]
         u = self.u[start]
         log_f = self.log_f[start]
+        n_nan = target.evaluator.n_nan
         for _ in range(_N_STEPS):
             first, second = pool[rng.integers(len(pool), size=(2, n))]
             length = 2.38 / np.sqrt(2 * d) * rng.choice(_STEP_SIZES, size=(n, 1))
@@ -89,13 +91,15 @@ class JointDraws:
             accept = np.log(rng.random(n)) < log_f_there - log_f
             u = np.where(accept[:, np.newaxis], proposal, u)
             log_f = np.where(accept, log_f_there, log_f)
+        nan_share = (target.evaluator.n_nan - n_nan) / (n * _N_STEPS)
         log_ratio = log_f - self.log_density(u, target.log_base(u))
         at_walks = self._thickness(log_ratio)
         at_draws = self._thickness(self.log_weights)
         weights = np.exp(self.log_weights - self.log_z) / len(self.u)
         mean = weights @ at_draws / weights.sum()
         variance = weights**2 @ (at_draws - mean) ** 2 + standard_error(at_walks) ** 2
-        return u, float((mean - at_walks.mean()) / np.sqrt(variance + 1e-12))
+        outside = float((mean - at_walks.mean()) / np.sqrt(variance + 1e-12))
+        return u, outside, nan_share
 
     def _thickness(self, log_ratio: Array) -> Array:
         return expit(np.clip(self.log_z - log_ratio, -_LARGEST_LOG, _LARGEST_LOG))

@@ -22,7 +22,6 @@ from sklpf.datasets import make_bars_corpus
 from sklpf.display import (
     ComparisonDisplay,
     ComponentsDisplay,
-    ConvergenceDisplay,
     RunDisplay,
     TopicsDisplay,
     TrainingDisplay,
@@ -218,7 +217,7 @@ def procedures():
 
 SCORES = {"a": interval(-12.3), "b": interval(-13.5)}
 NARROW = {
-    "tempering": (4, lambda tempering, ax: RunDisplay.from_estimator(tempering, ax=ax)),
+    "tempering": (6, lambda tempering, ax: RunDisplay.from_estimator(tempering, ax=ax)),
     "shares": (
         4,
         lambda tempering, ax: RunDisplay(
@@ -233,7 +232,10 @@ NARROW = {
             compare_evidence({"no relation": tempering, "hierarchical model": tempering}), ax=ax
         ),
     ),
-    "rounds": (1, lambda tempering, ax: ConvergenceDisplay.from_estimator(tempering, ax=ax)),
+    "rounds": (
+        1,
+        lambda tempering, ax: RunDisplay.from_estimator(tempering, panels=["rounds"], ax=ax),
+    ),
 }
 
 

@@ -15,19 +15,16 @@ from scipy.stats import t as student_t
 from sklpf import RTS, SMC, Exact, ParallelTempering
 from sklpf.display import (
     ComparisonDisplay,
-    ConvergenceDisplay,
-    LogPartitionDisplay,
     RunDisplay,
     TopicsDisplay,
     TrainingDisplay,
-    WeightsDisplay,
 )
 from sklpf.partition import BAR, PartitionResult
 
 
 # ---- what is drawn
 def test_log_partition_is_drawn_with_a_band_that_ends_in_the_interval(tempering):
-    display, result = LogPartitionDisplay.from_estimator(tempering, level=0.9), tempering.result_
+    display, result = RunDisplay.from_estimator(tempering, level=0.9), tempering.result_
     (line,) = display.ax_.lines
     assert_array_equal(line.get_xydata(), np.c_[result.ladder, result.log_partition_curve])
     low, high = result.interval(0.9)
@@ -37,7 +34,7 @@ def test_log_partition_is_drawn_with_a_band_that_ends_in_the_interval(tempering)
     corners = display.axes_[1].collections[0].get_paths()[0].vertices
     assert corners[:, 1].max() == pytest.approx(display.half_width.max())
     assert line.get_label() == display.name
-    assert display.axes_[1].get_ylabel() == "90 % band\n(nats)"
+    assert display.axes_[1].get_ylabel() == "90 % band (nats)"
     assert display.figure_ is display.ax_.figure
 
 
@@ -58,58 +55,51 @@ def test_every_curve_has_errors_that_rise_from_the_base_to_those_of_the_result(r
     assert errors.shape == result.ladder.shape
     assert errors[0] == 0
     assert 0 < errors[-1] <= result.std_error * (1 + 1e-12)  # which other errors may widen
-    display = LogPartitionDisplay.from_result(result)
+    display = RunDisplay.from_result(result)
     assert display.half_width[-1] == pytest.approx(result.interval()[1] - result.log_partition)
 
 
 def test_weights_are_drawn_in_order_with_their_tail(ais):
-    display = WeightsDisplay.from_estimator(ais)
-    log_weights = ais.result_.diagnostics["log_weights"]
+    display = RunDisplay.from_estimator(ais, panels=["weights"])
+    found = ais.result_.diagnostics
     points, tail, _ = display.ax_.lines
-    weights = np.exp(log_weights)
+    weights = np.exp(found["log_weights"])
     assert_allclose(points.get_ydata(), np.sort(weights)[::-1] / weights.mean())
     assert_array_equal(points.get_xdata(), np.arange(1, 101))
-    assert len(tail.get_ydata()) == len(display.tail_weights_) == 20
-    assert display.pareto_shape_ == ais.result_.diagnostics["pareto_shape"]
-    effective = ais.result_.diagnostics["effective_sample_size"]
-    assert display.effective_sample_size_ == pytest.approx(effective)
+    assert len(tail.get_ydata()) == 20
+    assert tail.get_label() == f"Pareto tail, k = {found['pareto_shape']:.2f}"
+    assert points.get_label() == f"100 weights, {found['effective_sample_size']:.1f} effective"
 
 
 @pytest.mark.parametrize("log_weights", [[], [np.nan, 0.0], [-np.inf, -np.inf], [np.inf, 0.0]])
 def test_weights_that_are_none_are_refused(log_weights):
     with pytest.raises(ValueError, match="log_weights must hold at least one finite number"):
-        WeightsDisplay(log_weights).plot()
+        RunDisplay(log_weights=log_weights).plot()
 
 
 def test_rounds_are_drawn_against_sweeps(tempering):
-    display, result = ConvergenceDisplay.from_estimator(tempering, level=0.8), tempering.result_
+    display = RunDisplay.from_estimator(tempering, level=0.8, panels=["rounds"])
+    result = tempering.result_
     bars = display.ax_.containers[0]
     found = result.diagnostics
     points = np.column_stack([found["round_sweeps"], found["round_log_partition"]])
     assert_array_equal(bars.lines[0].get_xydata(), points)
     half = student_t.ppf(0.9, result.degrees_of_freedom) * found["round_std_error"]
-    assert_allclose(display.half_width, half)
-    assert display.half_width[-1] == pytest.approx(result.interval(0.8)[1] - result.log_partition)
+    assert_allclose(display.round_half_width, half)
+    last = display.round_half_width[-1]
+    assert last == pytest.approx(result.interval(0.8)[1] - result.log_partition)
     assert found["round_sweeps"][-1] == result.n_sweeps
 
 
 # ---- whose result
 
 
-@pytest.mark.parametrize(
-    ("kind", "message"),
-    [
-        (ConvergenceDisplay, "draws log Z after every round, and this result of Exact has none"),
-        (LogPartitionDisplay, "draws log Z at the levels, and this result of Exact has none"),
-        (RunDisplay, "draws how chains travel between levels, and this result of Exact has none"),
-        (WeightsDisplay, "draws importance weights, and this result of Exact has none"),
-    ],
-)
-def test_a_result_without_what_is_drawn_is_refused_and_who_has_it_is_named(rbm, kind, message):
+def test_a_result_without_what_is_drawn_is_refused_and_who_has_it_is_named(rbm):
+    message = "draws levels, rounds or weights, and this result of Exact has none: .*SMC"
     with pytest.raises(ValueError, match=message):
-        kind.from_estimator(Exact().fit(rbm))
+        RunDisplay.from_estimator(Exact().fit(rbm))
     with pytest.raises(ValueError, match=message):
-        kind.from_result(PartitionResult("Exact", 1.0, 0.0))
+        RunDisplay.from_result(PartitionResult("Exact", 1.0, 0.0))
     assert not plt.get_fignums()
 
 
@@ -121,12 +111,12 @@ import sklpf.display
 assert "matplotlib" not in sys.modules
 sys.modules["matplotlib"] = None
 try:
-    sklpf.display.WeightsDisplay([0.0, 1.0]).plot()
+    sklpf.display.RunDisplay([0.0, 1.0]).plot()
 except ImportError as error:
     print(error)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert ran.stdout == "WeightsDisplay needs matplotlib to draw: pip install 'sklpf[plot]'\n", (
+    assert ran.stdout == "RunDisplay needs matplotlib to draw: pip install 'sklpf[plot]'\n", (
         ran.stderr
     )
 
@@ -134,9 +124,8 @@ except ImportError as error:
 @pytest.mark.parametrize(
     ("display", "message"),
     [
-        (ConvergenceDisplay([1, 2], [1.0, 2.0, 3.0], [1.0, 1.0]), "log_partition must be an array"),
-        (LogPartitionDisplay(None, [1.0]), "ladder must be an array"),
-        (LogPartitionDisplay([0, 1], [0, 1], half_width=1.0), "half_width must be an array"),
+        (RunDisplay(round_sweeps=[1, 2], round_log_partition=[1.0]), "round_log_partition must be"),
+        (RunDisplay([0, 1], half_width=1.0), "half_width must be an array"),
         (RunDisplay([0.0, 1.0], swaps=[0.5], overlap=[0.5, 0.5]), "overlap must be an array"),
         (TrainingDisplay(), "values or log_partition"),
         (TopicsDisplay([["a"]], [[0.5, 0.5]]), "words must have shape"),

@@ -9,7 +9,6 @@ from convergence import may_not_converge
 from sklearn.exceptions import NotFittedError
 
 from sklpf import (
-    AIS,
     BDMC,
     SMC,
     BridgeSampling,
@@ -20,6 +19,7 @@ from sklpf import (
     check_draws,
 )
 from sklpf.display import DrawsDisplay, RunDisplay
+from sklpf.partition import BAR, MBAR
 from sklpf.transitions import RandomWalk
 
 TWO = Mixture([Gaussian([-2, -2], 0.25), Gaussian([2, 2], 0.25)], [0.3, 0.7])
@@ -41,38 +41,52 @@ def labels(display):
 
 def test_populations_show_acceptance_effective_shares_and_regions(smc):
     display = RunDisplay.from_run(smc.run_)
-    assert labels(display) == [
-        "inverse temperature", "acceptance rate", "effective share of particles", "share of Z"
-    ]  # fmt: skip
+    assert display.panels_ == ("log Z", "band", "acceptance", "weights", "regions")
+    assert len(display.axes_) == len(display.figure_.axes) == 5
     (levels,) = display.axes_[0].lines
-    np.testing.assert_array_equal(levels.get_ydata(), smc.run_.ladder)
-    lines = display.axes_[2].lines
+    np.testing.assert_array_equal(levels.get_xdata(), smc.run_.ladder)
+    lines = display.axes_[3].lines
     assert len(lines) == 10
     shares = smc.run_.effective_sizes / 100
     np.testing.assert_allclose([line.get_ydata() for line in lines], shares, rtol=1e-12)
-    heights = [bar.get_height() for bar in display.axes_[3].patches]
+    heights = [bar.get_height() for bar in display.axes_[4].patches]
     np.testing.assert_array_equal(heights, [*display.region_masses, *display.region_shares])
 
 
 def test_tempering_shows_neighbours_and_round_trips(tempering):
     display, found = RunDisplay.from_estimator(tempering), tempering.result_.diagnostics
-    swaps, overlap = display.axes_[1].patches
+    swaps, overlap = display.axes_[2].patches
     np.testing.assert_array_equal(swaps.get_data().values, 1 - found["rejection"])
     np.testing.assert_array_equal(overlap.get_data().values, found["overlap"])
     np.testing.assert_array_equal(overlap.get_data().edges, tempering.result_.ladder)
     # few levels of an easy model
     assert np.all((found["overlap"] > 0.3) & (found["overlap"] <= 1.05))
-    trips = [bar.get_height() for bar in display.axes_[2].patches]
+    trips = [bar.get_height() for bar in display.axes_[3].patches]
     np.testing.assert_array_equal(trips, found["round_trips"])
 
 
 @may_not_converge()
-def test_tempering_shows_regions_and_annealing_a_histogram(path):
+def test_tempering_shows_regions_and_a_reading_of_it_its_own_curve(path):
     tempering = ParallelTempering(4, 6, 128, random_state=0).fit(path)
-    assert "share of Z" in labels(RunDisplay.from_estimator(tempering))
-    display = RunDisplay.from_estimator(AIS(40, 50, random_state=0).fit(path))
-    place = labels(display).index("chains")
-    assert sum(bar.get_height() for bar in display.axes_[place].patches) == 40
+    assert RunDisplay.from_estimator(tempering).panels_[-2:] == ("rounds", "regions")
+    mbar = MBAR().fit(tempering.run_)
+    display = RunDisplay.from_estimator(mbar)
+    assert display.panels_ == ("log Z", "band", "regions")
+    np.testing.assert_array_equal(display.log_partition_curve, mbar.result_.log_partition_curve)
+
+
+@may_not_converge()
+def test_panels_are_named_and_two_estimates_share_axes(tempering):
+    display = RunDisplay.from_estimator(tempering, panels=["band", "log Z"])
+    assert labels(display) == ["95 % band (nats)", "log Z (nats)"]
+    bar = BAR().fit(tempering.run_)
+    RunDisplay.from_estimator(bar, panels=["band", "log Z"], ax=display.axes_)
+    assert len(display.axes_[1].lines) == 2
+    names = [text.get_text() for text in display.axes_[1].get_legend().texts]
+    assert names == [display.name, bar.result_.method]
+    for panels in (["tail"], []):
+        with pytest.raises(ValueError, match="panels must be some of 'log Z', 'band', 'accept"):
+            RunDisplay.from_estimator(tempering, panels=panels)
 
 
 def test_what_has_no_run_or_no_levels_is_refused(smc):
@@ -82,8 +96,9 @@ def test_what_has_no_run_or_no_levels_is_refused(smc):
         RunDisplay.from_estimator(SMC())
     draws = np.random.default_rng(0).normal(size=(4, 200, 1))
     bridge = BridgeSampling(random_state=0).fit(lambda x: -np.sum(x**2, axis=1) / 2, draws=draws)
-    with pytest.raises(ValueError, match="this run of BridgeSampling has none"):
-        RunDisplay.from_estimator(bridge)
+    assert RunDisplay.from_estimator(bridge).panels_ == ("regions",)
+    with pytest.raises(ValueError, match="this result of BridgeSampling has none"):
+        RunDisplay.from_result(bridge.result_)
 
 
 @may_not_converge()

@@ -4,9 +4,9 @@ trusted.
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
-from sklpf import Gaussian, GeometricPath, Uniform
+from sklpf import BernoulliRBM, Gaussian, GeometricPath, Path, Uniform
 from sklpf._utils.random import seeded
 from sklpf.exploration import explore
 from sklpf.partition import ImportanceSampling
@@ -134,6 +134,31 @@ def test_regions_have_their_masses():
     assert labels[0] != labels[1]
 
 
+def funnel(d):
+    """log f and log Z of a prior for log sigma, and of data that all lie near 0."""
+
+    def log_density(x):
+        sigma = np.exp(0.75 * x[:, :1]) * 0.5
+        likelihood = stats.norm.logpdf(x[:, 1:], 0.3, sigma).sum(axis=1)
+        return likelihood + stats.norm.logpdf(x).sum(axis=1)
+
+    def integrand(v):
+        spread = np.hypot(1, np.exp(0.75 * v) * 0.5)
+        return stats.norm.pdf(v) * stats.norm.pdf(0.3, 0, spread) ** (d - 1)
+
+    log_z = np.log(integrate.quad(integrand, -12, 12)[0])
+    return log_density, Gaussian(np.zeros(d), 1.0), None, log_z
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_funnel_is_right_or_not_trusted():
+    problem = funnel(6)
+    for seed in range(3):
+        sampling = explored(path_to(problem), seed, tol=0.1, max_evaluations=20_000)
+        error = abs(sampling.log_partition_ - problem[-1])
+        assert not sampling.converged_ or error < 4 * sampling.log_partition_std_error_
+
+
 def test_points_at_which_a_density_fails_count_as_zero():
     def log_density(x):
         if np.any(x[:, 0] > 1.5):
@@ -158,6 +183,39 @@ def test_bad_input_is_named():
         ImportanceSampling(proposal="exploring").fit(path)
     with pytest.raises(ValueError, match="max_evaluations"):
         explored(path, max_evaluations=0)
+    rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
+    with pytest.raises(TypeError, match="needs a density of your own"):
+        explored(rbm)
+
+
+class ScaledRows(Path):
+    """Row t is a Gaussian of two dimensions with its own scale."""
+
+    base_log_partition = 0.0
+
+    def __init__(self, scales):
+        self.scales = scales
+        self.n_rows = len(scales)
+
+    def row(self, t):
+        scale = self.scales[t]
+        return GeometricPath(
+            lambda x: -0.5 * np.sum(x**2, axis=1) / scale**2, base=Gaussian([1.0, 0.0], 4.0)
+        )
+
+    def row_content(self, t):
+        return self.scales[t].tobytes()
+
+
+def test_each_row_has_a_cover_of_its_own():
+    scales = np.array([0.5, 0.1, 0.5])
+    one, two = (explored(ScaledRows(scales), tol=0.1, n_jobs=n) for n in (1, 2))
+    assert np.array_equal(one.log_partition_, two.log_partition_)
+    log_z = np.log(2 * np.pi * scales**2)
+    # 2 distinct rows; 4.5 standard errors: each fails with probability 7e-6
+    assert np.all(np.abs(one.log_partition_ - log_z) < 4.5 * one.log_partition_std_error_)
+    alone = explored(ScaledRows(scales[1:2]), tol=0.1)
+    assert alone.log_partition_[0] == one.log_partition_[1]
 
 
 class Interrupted(Counting):
