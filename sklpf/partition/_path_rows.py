@@ -1,5 +1,5 @@
 """Many rows of data, one log Z for each: a row runs by itself, or its chains move in one array with
-those of others (`side_by_side`), and blocks of rows run in parallel.
+those of others (`batch_rows`), and blocks of rows run in parallel.
 
 A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a
 row's result depends on neither the other rows nor their order. Equal rows are computed once. Moves
@@ -92,7 +92,7 @@ def each_row(
 
 def can_batch_rows(estimator, path) -> bool:
     """True if chains of several rows can move in one array all the way."""
-    joins = hasattr(estimator, "_sample_rows") and has(path, "side_by_side")
+    joins = hasattr(estimator, "_sample_rows") and has(path, "batch_rows")
     return joins and estimator._transition(path).joins_rows
 
 
