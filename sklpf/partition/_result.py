@@ -482,7 +482,7 @@ def total_sweeps(results: Iterable[PartitionResult]) -> dict[str, Any]:
     }
 
 
-def each_converged(result: Any) -> NDArray[np.bool_]:
+def each_converged(result: PartitionResult) -> NDArray[np.bool_]:
     """True for each row whose log Z is trusted, (T,); where only all together were judged, the
     same for all.
     """
@@ -818,7 +818,7 @@ class LevelRun(RunInRounds):
         return xarray.Dataset(variables, coords={"beta": ("level", self.ladder)})
 
 
-def single_result(name: str, given: Any, remedy: str) -> PartitionResult:
+def single_result(name: str, given: object, remedy: str) -> PartitionResult:
     """The result of a fitted estimator, of a run, or as it is given; an error names what is none,
     or has rows.
     """
@@ -836,7 +836,7 @@ def single_result(name: str, given: Any, remedy: str) -> PartitionResult:
     return result
 
 
-def check_run(run: Any) -> None:
+def check_run(run: object) -> None:
     """Raise TypeError or ValueError unless a run can be reweighted."""
     if hasattr(run, "betas"):
         raise ValueError(
@@ -864,7 +864,7 @@ def chained(run: LevelRun, ratios: Curve) -> Curve:
     return lambda keep: np.r_[0.0, np.cumsum(np.r_[known, ratios(keep)[len(known) :]])]
 
 
-def readings_alarms(one: str, other: str, between: Difference, run: Any) -> list[Alarm]:
+def readings_alarms(one: str, other: str, between: Difference, run: LevelRun) -> list[Alarm]:
     """An alarm if two methods differ on the same run."""
     if not between.alarms(run.n_groups):
         return []

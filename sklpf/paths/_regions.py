@@ -6,7 +6,7 @@ parts of a density without a mode, such as the neck of a funnel.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from sklpf.paths._climbs import (
     starts_of_climbs,
 )
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
+
+if TYPE_CHECKING:
+    from sklpf.paths._bases import Density
 
 DRAWS_OF_A_REGION = 10
 _ROUNDING_OF_SQUARES = 1e-6  # of squared distances
@@ -139,7 +142,7 @@ def find_regions(
     log_density: LogDensity,
     slopes: Slopes,
     has_gradient: bool,
-    base: Any,
+    base: Density,
     bounds: Array | None,
     rng: np.random.Generator,
     starts: Array | None = None,
@@ -205,7 +208,7 @@ def find_regions(
 
 def highest_of_draws(
     log_density: LogDensity,
-    base: Any,
+    base: Density,
     rng: np.random.Generator,
     *,
     n_highest: int = 16,

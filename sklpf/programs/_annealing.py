@@ -28,7 +28,7 @@ from sklpf.transitions import Joint, joined
 
 _LARGEST_BLOCK = 32
 SETTLING = 100  # sweeps at the target before chains that begin there are reversed or taken as draws
-FEWEST_BACK = 10  # reverse chains
+FEWEST_REVERSE = 10  # reverse chains
 # the standard error is aimed so many times below tol, for the pilot's noise
 PILOT_NOISE_FACTOR = 1.5
 _MOST_VARIANCE = np.log(2)  # of log weights: half of the weights count
@@ -44,7 +44,7 @@ class Arrivals(NamedTuple):
     acceptance: Array | None
 
 
-def anneal_up(
+def anneal_forward(
     plans: Sequence[Plan], n: int, stream: str, n_jobs=None, checkpoint=None
 ) -> list[Arrivals]:
     """Take n forward chains of every row through its whole ladder, from exact base draws.
@@ -66,10 +66,10 @@ def anneal_up(
     return _anneal(plans, start, orders, n, stream, n_jobs, checkpoint)
 
 
-def anneal_down(
+def anneal_reverse(
     plans, starts, n_chains_per_start, stream, n_jobs=None, checkpoint=None, settles=False
 ) -> list[Array]:
-    """Log weights (n_starts, n_chains_per_start) of chains of every row that go down its whole
+    """Log weights (n_starts, n_chains_per_start) of reverse chains of every row through its whole
     ladder from the states in `starts`, one state a row.
 
     Those that settle make `n_settling` sweeps at the target before.
@@ -233,7 +233,7 @@ def enough_levels(
     i = 0
     while open_rows:
         thin = [_thinned(plans[t], n_levels) for t in open_rows]
-        arrivals = anneal_up(thin, n, f"pilot {i}", n_jobs)
+        arrivals = anneal_forward(thin, n, f"pilot {i}", n_jobs)
         for t, arrived in zip(list(open_rows), arrivals):
             plan = _with_estimate(plans[t], arrived.log_weights, n * (n_levels - 1))
             needed = 1 + (n_levels - 1) * _excess(arrived.log_weights, n_chains, tol)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf.paths import Mixture, choose, fit_base, full_roots, is_outside
+from sklpf.paths import GeometricPath, Mixture, State, choose, fit_base, full_roots, is_outside
 from sklpf.transitions import acceptance
 
 _N_MOVES = (20, 10)  # of each walk: for all, and for each dimension
@@ -25,7 +25,7 @@ class Explored(NamedTuple):
         Those alone.
     is_new : bool
         Whether walks found points with larger weights than all before.
-    goes_on : bool
+    exploration_incomplete : bool
         Whether one of the last two rounds of walks still did.
     n_sweeps : int
         Moves of all walks together.
@@ -34,12 +34,12 @@ class Explored(NamedTuple):
     points: Array
     found: Array
     is_new: bool
-    goes_on: bool
+    exploration_incomplete: bool
     n_sweeps: int
 
 
 def explore(
-    path: Any,
+    path: GeometricPath,
     points: Array,
     found: Array,
     rng: np.random.Generator,
@@ -93,12 +93,14 @@ def explore(
             n_quiet = 0
         else:
             n_quiet += 1
-        goes_on = is_new and n_quiet < rounds_to_end
-        if not goes_on:
+        exploration_incomplete = is_new and n_quiet < rounds_to_end
+        if not exploration_incomplete:
             break
         found = np.concatenate([found, passed])
         found = found[rng.permutation(len(found))[: most_fitted // 2]]
-    return Explored(np.concatenate([points, found]), found, is_new, goes_on, n_sweeps)
+    return Explored(
+        np.concatenate([points, found]), found, is_new, exploration_incomplete, n_sweeps
+    )
 
 
 def _log_weights(path, mixture, points):
@@ -168,8 +170,8 @@ class MixtureWalk:
 
     def move(
         self,
-        path: Any,
-        state: Any,
+        path: GeometricPath,
+        state: State,
         levels: Integers,
         rng: np.random.Generator,
         *,

@@ -12,11 +12,11 @@ import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
-from sklpf._utils.progress import said
+from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, systematic
-from sklpf.paths import COVER, choose, fit_base, has, take
+from sklpf.paths import COVER, GeometricPath, choose, fit_base, has, take
 from sklpf.programs._exploring import MixtureWalk, explore
-from sklpf.transitions import acceptance, fixed_pilot, next_beta, root_of
+from sklpf.transitions import Transition, acceptance, fixed_pilot, next_beta, root_of
 
 _FEWEST_NOTED, _MOST_NOTED = 100, 400  # base draws, from which climbs begin
 
@@ -35,7 +35,7 @@ class Learned(NamedTuple):
     drift : float
         The largest difference of a mean or a variance between the first half of the time at the
         target and the second, in standard errors.
-    goes_on : bool
+    exploration_incomplete : bool
         Whether these walks still got further when they ended.
     beta : float
         Where they stand: 1 unless sweeps ran out.
@@ -47,7 +47,7 @@ class Learned(NamedTuple):
     found: Array
     passed: Array
     drift: float
-    goes_on: bool
+    exploration_incomplete: bool
     beta: float
     n_sweeps: int
 
@@ -68,14 +68,14 @@ class _Carry(NamedTuple):
     # what walks found there, and to what proposals are fitted
     found: Array  # (m, d)
     fitted: Array  # (k, d)
-    goes_on: bool
+    exploration_incomplete: bool
     n_times: int  # that are wanted
     stage: int
 
 
 def learn(
-    path: Any,
-    transition: Any,
+    path: GeometricPath,
+    transition: Transition,
     n_particles: int,
     key: tuple[int, int],
     max_sweeps: int,
@@ -132,7 +132,7 @@ def learn(
         times=np.empty((0, n_particles, path.n_dimensions + 1)),
         found=none,
         fitted=none,
-        goes_on=True,
+        exploration_incomplete=True,
         n_times=0,
         stage=0,
     )
@@ -146,8 +146,8 @@ def learn(
         level, carry = checkpoint.load("learning", carry)
     while carry.beta < 1 and level < most_levels and carry.n_sweeps < max_sweeps:
         level += 1
-        carry = _rise(path, transition, carry, stream.at(level))
-        said(functools.partial(_place, carry))
+        carry = _step_forward(path, transition, carry, stream.at(level))
+        report(functools.partial(_place, carry))
         keep(carry)
     drift = 0.0
     last_stage = most_stages if carry.beta == 1 else 0
@@ -168,7 +168,7 @@ def learn(
             keep(carry)
         early, late = np.split(carry.times, 2)
         drift = drift_between(early, late, n_particles, n_particles)
-        is_done = drift < largest_drift and not carry.goes_on
+        is_done = drift < largest_drift and not carry.exploration_incomplete
         if is_done or carry.n_sweeps > share_of_sweeps * max_sweeps:
             break
     return Learned(
@@ -176,7 +176,7 @@ def learn(
         found=carry.found,
         passed=carry.passed,
         drift=drift,
-        goes_on=bool(carry.goes_on),
+        exploration_incomplete=bool(carry.exploration_incomplete),
         beta=float(carry.beta),
         n_sweeps=int(carry.n_sweeps),
     )
@@ -254,7 +254,7 @@ def _explore(
         times=times,
         found=explored.found,
         fitted=explored.points,
-        goes_on=explored.goes_on,
+        exploration_incomplete=explored.exploration_incomplete,
         n_times=2 * len(times) or n_times,
         stage=carry.stage + 1,
         n_sweeps=carry.n_sweeps + explored.n_sweeps,
@@ -265,7 +265,7 @@ def _place(carry) -> str:
     return f"particles at inverse temperature {carry.beta:.2g} after {carry.n_sweeps:,} sweeps"
 
 
-def _rise(
+def _step_forward(
     path,
     transition,
     carry,

@@ -1,4 +1,4 @@
-"""Populations of particles that go up the ladder and are resampled on their way: sequential Monte
+"""Populations of particles that are resampled on their way through the ladder: sequential Monte
 Carlo samplers.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import REDRAW, Stream, joined_streams, systematic
+from sklpf._utils.random import REDRAW, Stream, concatenate_streams, systematic
 from sklpf.paths import n_chains
 from sklpf.programs._plan import (
     blocks_of_groups,
@@ -42,7 +42,7 @@ class Populations(NamedTuple):
     records: Array
 
 
-def ascend(
+def run_populations(
     path,
     transition,
     n_populations,
@@ -52,7 +52,7 @@ def ascend(
     n_jobs=None,
     checkpoint=None,
 ) -> Populations:
-    """Populations that went up the whole ladder from exact base draws (Del Moral, Doucet & Jasra
+    """Run populations through the whole ladder from exact base draws (Del Moral, Doucet & Jasra
     2006).
 
     At every level particles are weighted, resampled if their effective number is less than
@@ -161,7 +161,7 @@ def _moved(path, transition, chains, passed, streams) -> tuple:
     n_all = len(chains.levels)
     n = n_all // len(streams)
     levels = np.full((2, n_all), np.reshape(passed, (2, 1)))
-    moved, rises = anneal(path, transition, chains, levels, joined_streams(streams, n))
+    moved, rises = anneal(path, transition, chains, levels, concatenate_streams(streams, n))
     rates = _accepted_between(transition, chains, moved, len(streams)) / n
     return moved, rises.reshape(-1, n), rates
 
@@ -177,7 +177,7 @@ def _accepted_between(transition, before, after, n_groups) -> Array:
     return np.sum(gained.reshape(n_groups, -1), axis=1)
 
 
-def descend(path, transition, starts, key, n_jobs=None, checkpoint=None) -> Array:
+def run_reverse_chains(path, transition, starts, key, n_jobs=None, checkpoint=None) -> Array:
     """log f_(k+1) - log f_k (n, K - 1) of reverse chains; as `PopulationRun` keeps them."""
     blocks = equal_blocks(n_chains(starts), path.n_chains_per_block or _LARGEST_BLOCK, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
@@ -190,17 +190,17 @@ def descend(path, transition, starts, key, n_jobs=None, checkpoint=None) -> Arra
 
     carries = run_segments(
         begin,
-        functools.partial(_advance_down, path, transition, key, first),
+        functools.partial(_advance_reverse, path, transition, key, first),
         len(blocks),
         bounds,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
-        stage="down",
+        stage="reverse",
     )
     return np.concatenate([rises for _, rises in carries])[:, ::-1].copy()
 
 
-def _advance_down(path, transition, key, first, block, begin, end, carry):
+def _advance_reverse(path, transition, key, first, block, begin, end, carry):
     chains, rises = carry
     columns = [rises]
     for step in range(begin, end):

@@ -16,7 +16,7 @@ from scipy.special import softmax
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
-from sklpf.paths import COVER, n_chains, read_only, shrunk_covariance, take
+from sklpf.paths import COVER, Path, n_chains, read_only, shrunk_covariance, take
 from sklpf.transitions._base import Transition, joined
 
 
@@ -173,7 +173,7 @@ class _Row:
 
 def run_pilots(
     paths: Sequence[Any],
-    transition: Any,
+    transition: TunedTransition,
     keys: Sequence[tuple[int, int]],
     *,
     fewest_chains: int = 64,
@@ -347,7 +347,7 @@ class TunedTransition(Transition):
     target_acceptance: float
     _known_steps: tuple[Any, Any] = (None, None)  # a ladder, and the steps at its levels
 
-    def check(self, path: Any) -> None:
+    def check(self, path: Path) -> None:
         """Raise TypeError if the path lacks a capability, ValueError if a parameter can't be used
         on it.
         """
@@ -379,7 +379,7 @@ class TunedTransition(Transition):
         """First step size of the tuning, in scales of the density."""
         raise NotImplementedError(f"{type(self).__name__} must define first_step(n_dimensions)")
 
-    def tune(self, path: Any, key: tuple[int, int]) -> TunedTransition:
+    def tune(self, path: Path, key: tuple[int, int]) -> TunedTransition:
         """Return the move with step sizes and metric from a pilot, frozen as functions of beta."""
         return self.tune_rows([path], [key])[0]
 

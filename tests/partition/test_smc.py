@@ -25,7 +25,7 @@ def test_heavy_weights_that_no_particle_has_met_are_an_alarm():
 def test_without_checks_no_chain_goes_back():
     path = make_rbm_problem("easy").path
     smc = quietly(SMC(20, 30, 2, ladder="linear", checks=False, random_state=0), path)
-    assert smc.run_.down.size == 0
+    assert smc.run_.reverse.size == 0
     assert smc.result_.n_sweeps == 20 * 29 * 2
     assert "reverse_std_error" not in smc.result_.diagnostics
 

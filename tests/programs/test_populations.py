@@ -11,7 +11,12 @@ from scipy.special import logsumexp
 from sklpf import Exact, Gaussian, GeometricPath
 from sklpf._utils.random import systematic
 from sklpf.paths import Path, stream_key
-from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
+from sklpf.programs._populations import (
+    family_weights,
+    run_populations,
+    run_reverse_chains,
+    target_summaries,
+)
 from sklpf.transitions import HMC, Gibbs
 
 Z_BOUND = 4.5
@@ -24,7 +29,7 @@ def easy(n_levels):
 
 
 def grow(path, n_populations, n_particles, resample_at):
-    return ascend(path, Gibbs(), n_populations, n_particles, resample_at, KEY)
+    return run_populations(path, Gibbs(), n_populations, n_particles, resample_at, KEY)
 
 
 # ---- resampling
@@ -49,9 +54,9 @@ def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias():
     path, exact = easy(8)
     target = path.with_ladder([0, 1])
     starts = Exact().sample(target, 2000, np.random.default_rng(0))
-    down = descend(path, Gibbs(), starts, KEY)
+    reverse = run_reverse_chains(path, Gibbs(), starts, KEY)
     # a chain met from the target has 1 / mean ratio = Z_k / Z_(k+1)
-    relative = np.exp(exact - down.sum(axis=1))
+    relative = np.exp(exact - reverse.sum(axis=1))
     assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(2000)
 
 
@@ -81,7 +86,7 @@ def test_populations_in_one_array_have_the_numbers_of_each_alone():
     ).with_ladder(np.linspace(0, 1, 20))
     moves = (move.tune(path, KEY) for move in (HMC(), AloneHMC()))
     sizes = 6, 20, 0.7, KEY
-    together, alone = (ascend(path, m, *sizes) for m in moves)
+    together, alone = (run_populations(path, m, *sizes) for m in moves)
     assert 0 < together.records[:, :, 2].mean() < 1
     for name in ("log_weights", "log_mean", "ancestors", "records"):
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))

@@ -14,7 +14,8 @@ from sklpf.partition._result import PartitionResult
 from sklpf.partition.alarms import subject_of, threshold
 from sklpf.partition.checks.missed_mass import CheckedMode, checked_modes
 from sklpf.partition.weights import BridgeRun, BridgeSampling, posterior_draws
-from sklpf.paths import GeometricPath
+from sklpf.paths import GeometricPath, Path
+from sklpf.sampling import RandomState
 
 _PROPOSALS = ("warp3", "mixture", "t")
 # what may be the proposal's fault, so that the next one is tried
@@ -114,7 +115,7 @@ class DrawsReport(Readable):
         return "draws"
 
 
-def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsReport:
+def check_draws(path: Path, draws: Any, *, random_state: RandomState = None) -> DrawsReport:
     """Check draws of a density that any sampler has made.
 
     An optimiser looks for modes from many starts, and those that it finds should have as many draws

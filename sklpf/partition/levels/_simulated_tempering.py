@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -72,6 +72,9 @@ from sklpf.uncertainty import (
     t_bound,
     t_ratio,
 )
+
+if TYPE_CHECKING:
+    from sklpf.partition.levels._rts import ContinuousRun
 
 N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
@@ -270,7 +273,7 @@ class AdaptedRun(TemperingRun):
 
 
 def concluded(
-    run: Any,
+    run: TemperingRun | ContinuousRun,
     estimate: Pooled,
     newest: Pooled,
     *,
@@ -550,7 +553,7 @@ class SimulatedTempering(SamplingEstimator):
         return start._replace(used=used, history=history)
 
     def _with_round(self, history, setup, name, value, used, n_left):
-        """The history with one more round, said where somebody listens; sweeps are a chain's."""
+        """The history with one more round, which is reported; sweeps are those of a chain."""
         log_partition = float(setup.path.base_log_partition + value[0])
         round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
         return with_round(history, value[0], value[1], used)
