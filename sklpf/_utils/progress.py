@@ -178,7 +178,7 @@ def stage(name: str, n_tasks: int | None) -> Iterator[Callable[..., None]]:
         progress.end()
 
 
-def said(line: Callable[[], str]) -> None:
+def report(line: Callable[[], str]) -> None:
     """Say a line of the current fit where it has `verbose`; it is made only if somebody listens."""
     progress = _CURRENT.get()
     if progress is not None:
@@ -325,7 +325,7 @@ class _Stage:
         self.name = name
         self.n_tasks = n_tasks
         self.n_done = 0
-        self.began = self.said = clock()
+        self.began = self.reported_at = clock()
 
     def __call__(
         self,
@@ -341,9 +341,9 @@ class _Stage:
             self.progress.end(store)
         now = clock()
         silence = silence_with_news if callable(words) else _SILENCE
-        is_due = self.progress.verbose and now - self.said > silence
+        is_due = self.progress.verbose and now - self.reported_at > silence
         if self.n_done != self.n_tasks and (is_due or self.progress.is_slow()):
-            self.said = now
+            self.reported_at = now
             news = words() if callable(words) else words
             how_far = ", ".join(filter(None, (news, self._how_far(now - self.began))))
             self.progress.say(f"{self.name}: {how_far}", if_slow=True)

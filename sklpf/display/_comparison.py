@@ -197,12 +197,12 @@ def _drawn(result: PartitionResult, name: str | None) -> dict[str, Any]:
         return {
             of: {
                 model: _FromLogPartition(
-                    getattr(said, one),
-                    getattr(said, f"{one}_interval"),
+                    getattr(stated, one),
+                    getattr(stated, f"{one}_interval"),
                     result.level,
-                    said.converged,
+                    stated.converged,
                 )
-                for model, said in result.models.items()
+                for model, stated in result.models.items()
             }
             for of, one in (("differences", "difference"), ("probabilities", "probability"))
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 
-from sklpf._utils.progress import said
+from sklpf._utils.progress import report
 from sklpf._utils.random import Stream
 from sklpf.exploration._climbing import Search, new_parts
 from sklpf.exploration._cover import Cover
@@ -96,7 +96,7 @@ def explore(path: Path, budget: int, stream: Stream, evaluator: Evaluator | None
         if not not_over and is_enough or target.n_evaluations > budget:
             break
         line = "exploring: {} evaluations, log Z about {:.2f}".format
-        said(functools.partial(line, target.n_evaluations, joint.log_z))
+        report(functools.partial(line, target.n_evaluations, joint.log_z))
         for explorer in explorers:
             explorer.take(joint, moved, parts)
     return Cover(

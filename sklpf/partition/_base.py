@@ -41,7 +41,7 @@ from sklpf.paths import Path, has
 from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
-NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
+EXECUTION_PARAMETERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
 SAMPLING: dict[str, Any] = {
     "transition": [Instance(Transition, "a move (such as HMC())"), None],
     "checkpoint": [str, os.PathLike, None],
@@ -149,7 +149,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         finally:
             del self._given_draws
         self._keep(replace(result, seconds=time.perf_counter() - started))
-        _progress.said(lambda: self.result_._line())
+        _progress.report(lambda: self.result_._line())
         return self
 
     def _result_of(self, path: Path) -> PartitionResult:
@@ -333,7 +333,11 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _number_parameters(self) -> dict[str, Any]:
         """The parameters that numbers depend on."""
-        return {name: value for name, value in self.get_params().items() if name not in NO_NUMBERS}
+        return {
+            name: value
+            for name, value in self.get_params().items()
+            if name not in EXECUTION_PARAMETERS
+        }
 
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:
         """Files are named by all that the numbers depend on: path, parameters, seed and

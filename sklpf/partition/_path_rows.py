@@ -1,5 +1,5 @@
 """Many rows of data, one log Z for each: a row runs by itself, or its chains move in one array with
-those of others (`side_by_side`), and blocks of rows run in parallel.
+those of others (`batch_rows`), and blocks of rows run in parallel.
 
 A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a
 row's result depends on neither the other rows nor their order. Equal rows are computed once. Moves
@@ -55,7 +55,7 @@ def estimate_rows(estimator: PartitionEstimator, path: Path, seed: int) -> Parti
     checkpoint = estimator._checkpoint(path, seed)
     rows, row_of, seeds = _distinct(path, seed)
     # Rows in one array share their calls: there, few blocks are faster than many jobs.
-    bounds = _cut_by_cost(path.row_cost(rows), 1 if _go_together(estimator, path) else 8)
+    bounds = _cut_by_cost(path.row_cost(rows), 1 if can_batch_rows(estimator, path) else 8)
     alone, n_tuning = _for_rows(estimator, path)
     blocks = run_segments(
         lambda block: (np.empty(0, dtype="U1"), np.empty(0)),
@@ -74,7 +74,7 @@ def each_row(
     estimator: PartitionEstimator, path: Path, rows: Sequence[int], seeds: Sequence[int]
 ) -> Iterator[PartitionResult]:
     """Estimate one row after the other, or with the chains of all rows in one array."""
-    if not _go_together(estimator, path):
+    if not can_batch_rows(estimator, path):
         for row, seed in zip(rows, seeds):
             yield _estimate_row(estimator, path, row, seed)
         return
@@ -90,9 +90,9 @@ def each_row(
         yield estimator._read(estimator._with_findings(of_row, seed, run))
 
 
-def _go_together(estimator, path) -> bool:
+def can_batch_rows(estimator, path) -> bool:
     """True if chains of several rows can move in one array all the way."""
-    joins = hasattr(estimator, "_sample_rows") and has(path, "side_by_side")
+    joins = hasattr(estimator, "_sample_rows") and has(path, "batch_rows")
     return joins and estimator._transition(path).joins_rows
 
 

@@ -497,7 +497,7 @@ class GeometricPath(PointsPath):
 
     def _target_and_slope(self, position):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
-        assert self.value_and_grad is not None  # said by the caller
+        assert self.value_and_grad is not None  # checked by the caller
         position_copy = position.copy(order="K")
         found: Any
         if self.vectorized:

@@ -36,8 +36,8 @@ class FilterEstimates(NamedTuple):
     guide : ndarray
         What they found of the row, for others to begin with.
     variance : float
-        Var Z_hat / Z^2 of an estimate, as chains from the target say that went back through the
-        first filters; 0 without these.
+        Var Z_hat / Z^2 of an estimate, by reverse chains through the first filters; 0
+        without these.
     n_reverse_chains : int
         Number of these chains.
     """
@@ -190,7 +190,7 @@ class OptionalMethods:
         asked for by estimators of rows, which tune moves on it for all rows alike.
         """
 
-    def side_by_side(self, rows: Sequence[Any], n_chains: int) -> Any:
+    def batch_rows(self, rows: Sequence[Any], n_chains: int) -> Any:
         """Return the path of so many chains of each of several rows' paths, one row after the
         other, whose ladder the caller sets; asked for by estimators of rows, where densities at
         points of many rows are computed in one call, as by a neural network.
@@ -283,8 +283,8 @@ class OptionalMethods:
         guide: Any = None,
         n_reverse: int = 0,
     ) -> FilterEstimates:
-        """Return what n particle filters over the observations of a row say of Z, and chains from
-        the target that go back through each of the first n_reverse of them; asked for by
+        """Return what n particle filters over the observations of a row say of Z, and reverse
+        chains from the target through each of the first n_reverse of them; asked for by
         `LeftToRight`.
 
         `guide` is None or that of an earlier call, which must not make the estimates biased.

@@ -1,6 +1,4 @@
-"""The loop over passes that models train with: what is said, who is called, and when it ends or has
-settled.
-"""
+"""The loop over passes that models train with: its reports, its callbacks, and when it ends."""
 
 from __future__ import annotations
 
@@ -121,7 +119,7 @@ def train(
     ended : bool
         Whether one of `callbacks` ended it.
     """
-    said = -math.inf
+    reported_at = -math.inf
     with passes(n_passes) as progress:
         for iteration in range(1, n_passes + 1):
             began = clock()
@@ -133,8 +131,8 @@ def train(
                 ended = bool(callback(trainer, iteration)) or ended
             if progress is not None:
                 is_last = ended or iteration == n_passes
-                if progress.verbose and (is_last or clock() - said > _SILENCE):
-                    said = clock()
+                if progress.verbose and (is_last or clock() - reported_at > _SILENCE):
+                    reported_at = clock()
                     words = report(trainer, iteration) if report else None
                     progress.say(_line(iteration, n_passes, words, clock() - began))
                 stop = progress.end(store)

@@ -208,7 +208,8 @@ class LDAPath(KernelPath):
         the document, and forget this in `_STAGES` steps, for which their particles are weighted:
         estimates are unbiased for any guide.
 
-        Sixteen chains go back through each of the first `n_reverse` filters, from particles of all.
+        Sixteen reverse chains go through each of the first `n_reverse` filters, from particles of
+        all.
         """
         from sklpf.models.lda._filter_kernels import Plan, left_to_right, right_to_left, work_space
 

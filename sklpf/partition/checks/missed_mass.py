@@ -18,7 +18,7 @@ from sklpf.partition._run_alarms import enough_effective
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import Path, Regions, has
-from sklpf.programs import Draws, Plan, anneal_down
+from sklpf.programs import Draws, Plan, anneal_reverse
 from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, standard_error
 
@@ -101,10 +101,10 @@ def _with_reverse_chains(
     if regions.draws is None or not len(regions.radii):
         return found
     run = work.run
-    estimate = mean_weight(run.up)
+    estimate = mean_weight(run.forward)
     seen = RegionMasses.of(regions, run.draws, run.base_log_partition + estimate.log_mean)
     unseen = seen.unseen()
-    worst = np.argsort(-unseen)[: max(2, len(run.up) // chains_a_region)]
+    worst = np.argsort(-unseen)[: max(2, len(run.forward) // chains_a_region)]
     places = worst[unseen[worst] > max(threshold("missed-region", "nats"), estimate.delta / 2)]
     if not len(places):
         return found
@@ -113,11 +113,11 @@ def _with_reverse_chains(
     path = work.path.with_ladder(run.ladder)
     state = path.state_from_rows(points) if has(path, "state_from_rows") else path.at(points)
     plan = Plan(path, work.move, work.seed)
-    down = anneal_down([plan], [state], 1, "reverse from regions", work.n_jobs)[0]
-    log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
+    reverse = anneal_reverse([plan], [state], 1, "reverse from regions", work.n_jobs)[0]
+    log_weights = log_mean_exp(-reverse.reshape(len(places), -1), axis=1) - estimate.log_mean
     weights = np.full(len(unseen), np.nan)
     weights[places] = np.exp(np.minimum(log_weights, largest_weight))
-    cost = down.size * (len(run.ladder) - 1)
+    cost = reverse.size * (len(run.ladder) - 1)
     return replace(found, weight_from_target=weights, n_evaluations=found.n_evaluations + cost)
 
 
@@ -131,7 +131,7 @@ def with_missed_mass(run: AnnealingRun, log_partition: float, std_error: float) 
     seen = RegionMasses.of(found.regions, run.draws, log_partition)
     hidden = seen.hidden_weight(found.weight_from_target)
     missing = np.log1p(seen.unseen()[hidden > 0].sum())
-    return float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / len(run.up)))))
+    return float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / len(run.forward)))))
 
 
 def regions_to_cover(path: Path, run: Run, result: PartitionResult) -> list[Regions]:
@@ -290,7 +290,7 @@ def missed_regions(
         hardly = threshold("missed-region", "hardly_seen") * means
         missed |= shares < np.where(means > least, hardly, 0.0)
     if hidden.any():
-        n_chains = len(run.up)  # type: ignore[attr-defined]  # of independent chains
+        n_chains = len(run.forward)  # type: ignore[attr-defined]  # of independent chains
         if n_chains / (1 + hidden.sum()) < enough_effective(n_chains):
             missed |= hidden > 0.1 * hidden.max()  # those that matter beside the worst
 

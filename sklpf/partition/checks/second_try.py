@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from sklpf._utils.progress import said
+from sklpf._utils.progress import report
 from sklpf._utils.random import seeded
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition.alarms import raised
@@ -53,7 +53,7 @@ def run_and_cover(estimator: PartitionEstimator, path: Path, seed: int) -> tuple
     attempts = regions_to_cover(path, first, result)
     if not attempts:
         return first, result
-    said(lambda: f"{result._line()}; a second try, from a base that covers it")
+    report(lambda: f"{result._line()}; a second try, from a base that covers it")
 
     runs = [first]
     best = 0

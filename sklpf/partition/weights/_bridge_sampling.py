@@ -312,7 +312,7 @@ class BridgeSampling(PartitionEstimator):
                 f" {type(path).__name__}"
             )
         path = copy.copy(path)
-        # The base is not used: nothing is said of it.
+        # The base is not used: no alarm is about it.
         path.tail_alarms = ()
         path.may_be_nan = False
         path.base_chosen = ""

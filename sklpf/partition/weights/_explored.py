@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.progress import said
+from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, seeded
 from sklpf.exploration import EFFICIENT, Cover, Evaluator, disagreement, explore
 from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
@@ -41,11 +41,11 @@ class ImportanceRun(AnnealingRun):
     family = "importance"
 
     def _read(self) -> PartitionResult:
-        if self.down is not None:
+        if self.reverse is not None:
             return super()._read()
-        n = len(self.up)
-        estimate = mean_weight(self.up)
-        diagnostics = weight_diagnostics(self.up)
+        n = len(self.forward)
+        estimate = mean_weight(self.forward)
+        diagnostics = weight_diagnostics(self.forward)
         return self.conclude(
             self.base_log_partition + estimate.log_mean,
             estimate.std_error,
@@ -87,10 +87,10 @@ class ExploredRun(ImportanceRun):
     log_own: Array
 
     def _read(self) -> PartitionResult:
-        n = len(self.up)
-        log_mean = float(log_mean_exp(self.up))
-        std_error = stratified_error(self.up, self.explorers)
-        diagnostics = weight_diagnostics(self.up)
+        n = len(self.forward)
+        log_mean = float(log_mean_exp(self.forward))
+        std_error = stratified_error(self.forward, self.explorers)
+        diagnostics = weight_diagnostics(self.forward)
         shape = diagnostics["pareto_shape"]
         efficiency = diagnostics["effective_sample_size"] / n
         differ = disagreement(self.log_own, self.explorers)
@@ -162,7 +162,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         most = _EVALUATIONS[0] + _EVALUATIONS[1] * path.n_dimensions
     evaluator = Evaluator(path, estimator._checkpoint(path, seed))
     cover = explore(path, int(_SHARE_OF_EXPLORING * most), stream.of("exploring"), evaluator)
-    said(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
+    report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
     fresh = cover.fresh
     if cover.is_over and cover.efficiency >= EFFICIENT:
         most = min(estimator.n_samples, most - cover.n_evaluations)
@@ -177,7 +177,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         draws=Draws(fresh.points, fresh.log_weights, order).thinned(),
         findings=findings,
         cover=cover,
-        up=fresh.log_weights,
+        forward=fresh.log_weights,
         explorers=fresh.explorers,
         log_own=fresh.log_own,
         tol=estimator.tol,

@@ -160,7 +160,7 @@ class ImportanceSampling(SamplingEstimator):
             ladder=TWO_LEVELS,
             base_log_partition=draws.base_log_partition,
             draws=draws_of(path, draws.state, draws.log_weights, np.arange(self.n_samples)),
-            up=draws.log_weights,
+            forward=draws.log_weights,
         )
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from sklpf._utils.numbers import check_count
-from sklpf._utils.progress import said, stage
+from sklpf._utils.progress import report, stage
 from sklpf._utils.random import draw_seed
 from sklpf.models._learning import fitted_values, same_values
 from sklpf.models.factorial.learning._moves import improve, leading_eigenvalues
@@ -121,7 +121,7 @@ class Trainer:
                 posterior = improve(posterior, moving, model.n_moves, self.variance, record)
                 posterior.forced = tuple(range(model.n_components))
                 sweep(None)
-        said(lambda: f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps and moves")
+        report(lambda: f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps and moves")
         return posterior, steps
 
     def _highest_temperature(self) -> float:
