@@ -85,9 +85,9 @@ def explore(
         fewest = max(1, len(mixture.weights) // 2)
         log_weights = _log_weights(path, mixture, known)
         starts = known[_outermost(known, log_weights, rng)]
-        passed = _walk(path, MixtureWalk(mixture), starts, n_moves, rng)
+        visited = _walk(path, MixtureWalk(mixture), starts, n_moves, rng)
         n_sweeps += len(starts) * n_moves
-        gain = _log_weights(path, mixture, passed).max() - log_weights.max()
+        gain = _log_weights(path, mixture, visited).max() - log_weights.max()
         if gain > largest_gain:
             is_new = True
             n_quiet = 0
@@ -96,7 +96,7 @@ def explore(
         exploration_incomplete = is_new and n_quiet < rounds_to_end
         if not exploration_incomplete:
             break
-        found = np.concatenate([found, passed])
+        found = np.concatenate([found, visited])
         found = found[rng.permutation(len(found))[: most_fitted // 2]]
     return Explored(
         np.concatenate([points, found]), found, is_new, exploration_incomplete, n_sweeps
@@ -135,12 +135,12 @@ def _walk(
     state = path.at(starts)
     levels = np.ones(len(starts), dtype=np.int64)
     noted = np.linspace(0, n_moves, n_noted + 1).astype(int)[1:]
-    passed = []
+    visited = []
     for i in range(1, n_moves + 1):
         state = walk.move(path, state, levels, rng)
         if i in noted:
-            passed.append(path.position(state))
-    return np.concatenate(passed)
+            visited.append(path.position(state))
+    return np.concatenate(visited)
 
 
 class MixtureWalk:
