@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-_FEWEST = 4  # draws in half a chain, below which nothing is said about correlations
+_FEWEST = 4  # draws in half a chain, below which correlations are not estimated
 _N_BATCHES = (10, 20, 40, 80, 160)  # whose means are compared
 FALSE_ALARM = 1e-3  # of each test on a run
 MATERIAL_DIFFERENCE = 0.01  # nats: smaller differences raise no alarm, however certain they are

@@ -50,7 +50,7 @@ def backend(request):
 def fit(path, n_jobs=None):
     """Log weights of chains that go up, and of those that come back down."""
     run = AIS(20, 250, random_state=3, n_jobs=n_jobs).fit(path).run_
-    return np.concatenate([run.up, run.down.ravel()])
+    return np.concatenate([run.forward, run.reverse.ravel()])
 
 
 @pytest.mark.filterwarnings("ignore")  # the back ends' own, and that 20 chains are few

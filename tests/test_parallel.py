@@ -41,7 +41,7 @@ def fit(path, n_jobs=None, **parameters):
     with may_not_converge():  # some runs are of two chains
         defaults = {"n_chains": 40, "n_temperatures": 1101, "random_state": 3, "n_jobs": n_jobs}
         run = AIS(**{**defaults, **parameters}).fit(path).run_
-    return np.concatenate([run.up, run.down.ravel()])
+    return np.concatenate([run.forward, run.reverse.ravel()])
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ def check_positive(values: ArrayLike, name: str) -> None:
         )
 
 
-def check_number(value: Any, name: str, check: Callable = check_finite) -> float:
+def check_number(value: ArrayLike, name: str, check: Callable = check_finite) -> float:
     """Return a finite number, or one that passes another check, or raise ValueError."""
     number = as_float64(value, name)
     if number.shape != ():
@@ -114,32 +114,32 @@ def check_number(value: Any, name: str, check: Callable = check_finite) -> float
     return float(number)
 
 
-def check_scale(value: Any, name: str) -> float:
+def check_scale(value: object, name: str) -> float:
     """Return a number that can be divided by or raise ValueError."""
     return check_number(value, name, check_positive)
 
 
-def check_count(n: Any, name: str, at_least: int = 1) -> int:
+def check_count(n: object, name: str, at_least: int = 1) -> int:
     """Return a number of things, or raise ValueError."""
     if isinstance(n, bool) or not isinstance(n, Integral) or n < at_least:
         raise ValueError(f"{name} must be an integer of at least {at_least}, got {n!r:.80}")
     return int(n)
 
 
-def check_bool(value: Any, name: str) -> None:
+def check_bool(value: object, name: str) -> None:
     """Raise TypeError unless a value is True or False."""
     if not isinstance(value, (bool, np.bool_)):
         raise TypeError(f"{name} must be True or False, got {value!r:.80}")
 
 
-def check_option(option: Any, options: tuple[str, ...], name: str) -> None:
+def check_option(option: object, options: tuple[str, ...], name: str) -> None:
     """Raise ValueError unless an option is one of some words."""
     if not isinstance(option, str) or option not in options:
         words = " or ".join(f'"{word}"' for word in options)
         raise ValueError(f"{name} must be {words}, got {option!r:.80}")
 
 
-def check_level(level: Any) -> None:
+def check_level(level: object) -> None:
     """Raise ValueError unless intervals can cover with this probability."""
     if not isinstance(level, Real) or not 0 < float(level) < 1:
         raise ValueError(

@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import Any, TypeVar, cast
+from typing import Any, TextIO, TypeVar, cast
 
 import numpy as np
 
@@ -49,7 +49,7 @@ def say(line: str) -> None:
         put(line, sys.stdout)
 
 
-def put(line: str, stream: Any) -> None:
+def put(line: str, stream: TextIO) -> None:
     """Print a line, which must not end a fit: a stream that is closed or broken loses it, and one
     that lacks a character gets its code.
     """
@@ -178,7 +178,7 @@ def stage(name: str, n_tasks: int | None) -> Iterator[Callable[..., None]]:
         progress.end()
 
 
-def said(line: Callable[[], str]) -> None:
+def report(line: Callable[[], str]) -> None:
     """Say a line of the current fit where it has `verbose`; it is made only if somebody listens."""
     progress = _CURRENT.get()
     if progress is not None:
@@ -231,7 +231,7 @@ class Progress:
     X, y : what it is fitted to
     """
 
-    def __init__(self, estimator: Any, X: Any = None, y: Any = None, **ignored: Any):
+    def __init__(self, estimator: Any, X: object = None, y: object = None, **ignored: object):
         self.estimator = estimator
         self.verbose = bool(getattr(estimator, "verbose", 0))
         self._arguments = {"estimator": estimator, "X": X, "y": y}
@@ -325,7 +325,7 @@ class _Stage:
         self.name = name
         self.n_tasks = n_tasks
         self.n_done = 0
-        self.began = self.said = clock()
+        self.began = self.reported_at = clock()
 
     def __call__(
         self,
@@ -341,9 +341,9 @@ class _Stage:
             self.progress.end(store)
         now = clock()
         silence = silence_with_news if callable(words) else _SILENCE
-        is_due = self.progress.verbose and now - self.said > silence
+        is_due = self.progress.verbose and now - self.reported_at > silence
         if self.n_done != self.n_tasks and (is_due or self.progress.is_slow()):
-            self.said = now
+            self.reported_at = now
             news = words() if callable(words) else words
             how_far = ", ".join(filter(None, (news, self._how_far(now - self.began))))
             self.progress.say(f"{self.name}: {how_far}", if_slow=True)

@@ -149,7 +149,7 @@ class RowStreams(NamedTuple):
             yield stream, slice(t * n, (t + 1) * n)
 
 
-def joined_streams(streams: Sequence[Stream], n_chains: int) -> Stream | RowStreams:
+def concatenate_streams(streams: Sequence[Stream], n_chains: int) -> Stream | RowStreams:
     """Return the random numbers of n chains of each stream, one after the other."""
     return streams[0] if len(streams) == 1 else RowStreams(streams, n_chains)
 

@@ -68,7 +68,7 @@ def from_to(
     return f"[{low:.{n}f}, {high:.{n}f}]"
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """A field's value: arrays by their shapes, numbers with 6 digits, several things by their
     number.
     """

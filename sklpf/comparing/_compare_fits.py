@@ -43,7 +43,7 @@ from sklpf.comparing._fit_comparison import (
     compare_held_out,
 )
 from sklpf.models.decoder import DecoderModel
-from sklpf.partition._base import NO_NUMBERS
+from sklpf.partition._base import EXECUTION_PARAMETERS
 from sklpf.scoring import check_same_kind, is_model, last_step
 
 _QUANTILE = float(norm.ppf(0.975))
@@ -275,14 +275,14 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
         if verbose:
             n_new = sum(outcomes[position] is not None for position in todo)
             n_left = len(todo) - n_new
-            said = f"{outcome.values.mean():.2f} nats"
+            outcome_text = f"{outcome.values.mean():.2f} nats"
             if outcome.reason:
-                said = f"missing: {outcome.reason}"
+                outcome_text = f"missing: {outcome.reason}"
             if n_left:
                 seconds = (_progress.clock() - began) / n_new * n_left
-                said = f"{said}, about {_progress.duration_text(seconds)} left"
+                outcome_text = f"{outcome_text}, about {_progress.duration_text(seconds)} left"
             number = f"{n_done + n_new} of {len(tasks)} fits"
-            _progress.say(f"[compare_fits] {number} ({task.label}): {said}")
+            _progress.say(f"[compare_fits] {number} ({task.label}): {outcome_text}")
 
     parallel_map(
         functools.partial(fit_and_score, X, y),
@@ -334,7 +334,8 @@ def _open_checkpoint(directory, tasks: list[FitTask], X, y) -> Checkpoint:
 
     versions = (__version__, np.__version__, numba.__version__, sklearn.__version__)
     candidates = {
-        task.name: _clone_with(task.estimator, ("random_state", *NO_NUMBERS)) for task in tasks
+        task.name: _clone_with(task.estimator, ("random_state", *EXECUTION_PARAMETERS))
+        for task in tasks
     }
     plan = [(task.name, task.seed, task.train, task.test) for task in tasks]
     first = {task.name: task for task in reversed(tasks)}

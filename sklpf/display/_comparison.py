@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,11 @@ from sklpf.display._drawing import (
 )
 from sklpf.partition import EvidenceComparison
 from sklpf.scoring import ScoreInterval, sampled_units
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from sklpf.partition._result import PartitionResult
 
 _ERRORS = {  # of an interval: what it is called and its colour, in the order drawn
     "combined": ("all errors, {:.3g} %", "0.4"),
@@ -89,7 +94,7 @@ class ComparisonDisplay(Display):
     chosen: str | None = None
 
     @classmethod
-    def from_result(cls, result, *, name: str | None = None, ax: Any = None) -> Self:
+    def from_result(cls, result, *, name: str | None = None, ax: Axes | None = None) -> Self:
         """Draw a comparison, or scores.
 
         Parameters
@@ -113,7 +118,7 @@ class ComparisonDisplay(Display):
         """
         return cls(**_drawn(result, name)).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw.
 
         Parameters
@@ -180,7 +185,7 @@ class ComparisonDisplay(Display):
         axes.plot(means.ravel(), np.full(means.size, line + dots_at), ".", **style)
 
 
-def _drawn(result: Any, name: str | None) -> dict[str, Any]:
+def _drawn(result: PartitionResult, name: str | None) -> dict[str, Any]:
     """Parameters of the display of a result."""
     if isinstance(result, ModelComparison):
         return {"scores": result.scores, "differences": result.differences}
@@ -192,12 +197,12 @@ def _drawn(result: Any, name: str | None) -> dict[str, Any]:
         return {
             of: {
                 model: _FromLogPartition(
-                    getattr(said, one),
-                    getattr(said, f"{one}_interval"),
+                    getattr(stated, one),
+                    getattr(stated, f"{one}_interval"),
                     result.level,
-                    said.converged,
+                    stated.converged,
                 )
-                for model, said in result.models.items()
+                for model, stated in result.models.items()
             }
             for of, one in (("differences", "difference"), ("probabilities", "probability"))
         }

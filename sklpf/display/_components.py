@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from sklpf._utils.numbers import check_option
 from sklpf.display._drawing import Display, fitted_model
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(eq=False, repr=False)
@@ -51,7 +54,7 @@ class ComponentsDisplay(Display):
         shape: tuple[int, int] | None = None,
         *,
         whitening: Any = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         **options,
     ) -> Self:
         """Draw the `components_` of a fitted model.
@@ -100,7 +103,7 @@ class ComponentsDisplay(Display):
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         n_columns: int | None = None,
         scale: Literal["common", "each"] = "common",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from sklpf import partition
 from sklpf._utils.numbers import as_float64, check_level
 from sklpf.partition import PartitionResult
 from sklpf.scoring import last_step
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 # Colours of what an error comes from (Okabe & Ito 2008: they differ for the colour-blind too)
 ROWS = "#0072B2"
@@ -43,7 +46,7 @@ class Display:
 
     def _panels(
         self,
-        ax: Any,
+        ax: Axes | NDArray | None,
         n_rows=1,
         n_columns=1,
         size: tuple[float, float] = (6.0, 4.0),
@@ -98,15 +101,17 @@ class Display:
                 )
             setattr(self, name, value)
 
-    def _panels_in_a_row(self, ax: Any, n: int, size: tuple[float, float], **options) -> NDArray:
+    def _panels_in_a_row(
+        self, ax: Axes | NDArray | None, n: int, size: tuple[float, float], **options
+    ) -> NDArray:
         """As `_panels`: n side by side, or fewer where one Axes has no room for them."""
         n_columns = n
-        if np.ndim(ax) == 0 and hasattr(ax, "bbox"):
+        if hasattr(ax, "bbox"):
             room = max(int(width(ax) / _NARROWEST), 1)
             n_columns = max(count for count in range(1, n + 1) if n % count == 0 and count <= room)
         return self._panels(ax, n // n_columns, n_columns, size, **options)
 
-    def _draw_in_a_row(self, ax: Any, draw: list, inches: float) -> Self:
+    def _draw_in_a_row(self, ax: Axes | NDArray | None, draw: list, inches: float) -> Self:
         """Draw each panel by one function of Axes, with the display's name above the first."""
         panels = self._panels_in_a_row(ax, len(draw), (inches, 3.5))
         for method, axes in zip(draw, panels):
@@ -126,7 +131,7 @@ class ResultDisplay(Display):
     from_result: ClassVar[Callable[..., Any]]
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax: Any = None, **options) -> Self:
+    def from_estimator(cls, estimator, *, ax: Axes | NDArray | None = None, **options) -> Self:
         """Draw what a fitted estimator found.
 
         Parameters
@@ -212,7 +217,7 @@ def result_of(estimator: Any) -> PartitionResult:
     return result
 
 
-def check_result(result: Any) -> PartitionResult:
+def check_result(result: PartitionResult) -> PartitionResult:
     """Raise TypeError unless it is the result of a partition estimator."""
     if not isinstance(result, PartitionResult):
         raise TypeError(

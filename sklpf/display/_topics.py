@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
 from sklpf._utils.numbers import check_count, check_option
 from sklpf._utils.vocabulary import in_order
 from sklpf.display._drawing import Display, fitted_model, width
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _PANEL = 1.0  # inches that the words of a topic take
 
@@ -62,7 +65,7 @@ class TopicsDisplay(Display):
         n_words: int = 10,
         topics=None,
         order: Literal["probability", "lift"] = "probability",
-        ax: Any = None,
+        ax: Axes | None = None,
         **options,
     ) -> Self:
         """Draw the topics of a fitted topic model.
@@ -116,7 +119,7 @@ class TopicsDisplay(Display):
             ax, **options
         )
 
-    def plot(self, ax: Any = None, *, n_columns: int | None = None) -> Self:
+    def plot(self, ax: Axes | None = None, *, n_columns: int | None = None) -> Self:
         """Draw.
 
         Parameters

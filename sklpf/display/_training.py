@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.stats import norm
@@ -11,6 +11,9 @@ from scipy.stats import norm
 from sklpf._utils.numbers import check_count
 from sklpf.display._drawing import Display, fitted_model
 from sklpf.models._energy_based import EnergyBasedModel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _ROWS = "mean log-likelihood of validation rows"
 _TRAINING = "mean log-likelihood of training rows"
@@ -71,7 +74,7 @@ class TrainingDisplay(Display):
     }
 
     @classmethod
-    def from_estimator(cls, estimator, *, ax: Any = None) -> Self:
+    def from_estimator(cls, estimator, *, ax: Axes | None = None) -> Self:
         """Draw what a fitted model kept of its training.
 
         Parameters
@@ -117,7 +120,7 @@ class TrainingDisplay(Display):
             )
         return cls(**tracked).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw.
 
         Bands are 95 %, from the standard errors by the normal distribution.

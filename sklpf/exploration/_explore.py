@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import functools
-from typing import Any
 
-from sklpf._utils.progress import said
+from sklpf._utils.progress import report
 from sklpf._utils.random import Stream
 from sklpf.exploration._climbing import Search, new_parts
 from sklpf.exploration._cover import Cover
 from sklpf.exploration._explorer import Explorer, size
 from sklpf.exploration._joint import JointDraws
 from sklpf.exploration._target import Evaluator, Target
+from sklpf.paths import Path
 
 _N_EXPLORERS = 2
 # of points: a number, and as many more for each dimension
@@ -26,7 +26,7 @@ _BETTER = 1.2  # times as efficient, for which the search goes on
 EFFICIENT = 0.2  # effective share of draws, from which a cover is a proposal
 
 
-def explore(path: Any, budget: int, stream: Stream, evaluator: Evaluator | None = None) -> Cover:
+def explore(path: Path, budget: int, stream: Stream, evaluator: Evaluator | None = None) -> Cover:
     """Look for the mass of a density on R^d.
 
     Two explorers start at draws of the base, independent of each other. Each weights all points
@@ -96,7 +96,7 @@ def explore(path: Any, budget: int, stream: Stream, evaluator: Evaluator | None 
         if not not_over and is_enough or target.n_evaluations > budget:
             break
         line = "exploring: {} evaluations, log Z about {:.2f}".format
-        said(functools.partial(line, target.n_evaluations, joint.log_z))
+        report(functools.partial(line, target.n_evaluations, joint.log_z))
         for explorer in explorers:
             explorer.take(joint, moved, parts)
     return Cover(

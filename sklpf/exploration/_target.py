@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.parallel import Checkpoint
-from sklpf.paths import Density, evaluate_bisecting_failures, shown
+from sklpf.paths import Density, Path, evaluate_bisecting_failures, shown
 
 
 class Coordinates:
@@ -86,7 +84,7 @@ class Evaluator:
         Those of them at which it failed or gave NaN.
     """
 
-    def __init__(self, path: Any, checkpoint: Checkpoint | None = None):
+    def __init__(self, path: Path, checkpoint: Checkpoint | None = None):
         self.path = path
         self.n = 0
         self.n_nan = 0

@@ -154,7 +154,7 @@ def path_to(posterior: Posterior, base: Any) -> ParameterPath:
     return from_given_base(ParameterPath(posterior, base=at_origin), base)
 
 
-def from_given_base(path: Any, base: Any) -> Any:
+def from_given_base(path: GeometricPath, base: Any) -> Any:
     """Return the path to the same posterior from the base that a user gave, or from one around the
     draws that he gave.
     """

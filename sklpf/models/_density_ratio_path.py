@@ -14,7 +14,7 @@ from sklpf._utils.random import Stream, stream_key
 from sklpf.partition import BDMC, Exact, ParallelTempering, PartitionResult
 from sklpf.partition._default import default_estimator
 from sklpf.partition.checks.missed_mass import regions_to_cover
-from sklpf.paths import GeometricPath, Points, coordinates_of_rows, has
+from sklpf.paths import GeometricPath, Path, Points, coordinates_of_rows, has
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 
 N_DRAWS = 100  # of each model in every group, one for each chain
@@ -47,7 +47,7 @@ class DensityRatioPath(GeometricPath):
     tail_alarms = ()  # draws of both ends, not a base, say where the mass is
     n_chains_per_block = 250
 
-    def __init__(self, a: Any, b: Any, draws_a: Array, draws_b: Array):
+    def __init__(self, a: GeometricPath, b: GeometricPath, draws_a: Array, draws_b: Array):
         origin, root = coordinates_of_rows(a)
         origin_b, root_b = coordinates_of_rows(b)
         self.draws = [_solve(root, draws - origin) for draws in (draws_a, draws_b)]
@@ -63,6 +63,7 @@ class DensityRatioPath(GeometricPath):
 
     def _grad(self, y):
         """Gradient of `_log_density`."""
+        assert self._b.grad is not None  # paths of models have one
         return self._b.grad(y @ self._turn.T + self._shift) @ self._turn
 
     def sample_base(self, n: int, stream: Stream) -> Points:
@@ -164,7 +165,11 @@ def _exact_rows(path, n_draws, seed) -> NDArray | None:
 
 
 def tempered_rows(
-    path: Any, estimator: ParallelTempering, n_draws: int, rng: np.random.Generator, n_jobs: Any
+    path: Path,
+    estimator: ParallelTempering,
+    n_draws: int,
+    rng: np.random.Generator,
+    n_jobs: int | None,
 ) -> tuple[NDArray, PartitionResult]:
     """Return rows (N_GROUPS, n_draws, d) of a model from as many independent tempered ladders, and
     what their run says.

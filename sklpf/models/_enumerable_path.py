@@ -4,7 +4,6 @@ states, a lower bound of log Z, and balls of rows around the modes with their ma
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -44,15 +43,13 @@ class EnumerablePath(KernelPath):
     defines ``enumerate_block(block, level)``, log weights of the states of one block in nats.
     """
 
-    enumerate_block: Callable[[int, int], Array]
-
     @property
-    def log2_states(self) -> int:
+    def log2_states(self) -> int:  # type: ignore[override]
         """Number of units that are enumerated: they have 2 to this power states."""
         raise NotImplementedError
 
     @property
-    def n_enumeration_blocks(self) -> int:
+    def n_enumeration_blocks(self) -> int:  # type: ignore[override]
         """Number of blocks of states that `enumerate_block` takes."""
         return 1 << (self.log2_states - self._units_of_a_block)
 
@@ -100,7 +97,7 @@ class BinaryUnits:
         smallest = 1 / (n + 2)
         return np.clip((sums + 1) / (n + 2), smallest, 1 - smallest)
 
-    def draw(self, inputs: NDArray, rng: Any, **options: Any) -> Booleans:
+    def draw(self, inputs: NDArray, rng: np.random.Generator, **options: Any) -> Booleans:
         """Return units (..., n) drawn given their inputs; options are those of ``rng.random``."""
         means = self.means(inputs)
         return rng.random(means.shape, **options) < means
@@ -187,7 +184,7 @@ class CategoricalUnits(BinaryUnits):
         """Return (count + 1) / (n + n_categories) from the counts of the categories."""
         return (sums + 1) / (n + self._repeated(np.diff(self.starts)))
 
-    def draw(self, inputs: NDArray, rng: Any, **options: Any) -> Booleans:
+    def draw(self, inputs: NDArray, rng: np.random.Generator, **options: Any) -> Booleans:
         """Return indicators of categories drawn given the inputs (Gumbel-max)."""
         return self.modes(inputs + rng.gumbel(size=np.shape(inputs)))
 

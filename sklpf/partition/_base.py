@@ -41,7 +41,7 @@ from sklpf.paths import Path, has
 from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs
 from sklpf.transitions import Transition, default_move
 
-NO_NUMBERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
+EXECUTION_PARAMETERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
 SAMPLING: dict[str, Any] = {
     "transition": [Instance(Transition, "a move (such as HMC())"), None],
     "checkpoint": [str, os.PathLike, None],
@@ -98,6 +98,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     _parameter_constraints: dict[str, Any] = {}
     ladder: Any  # of those that plan runs on one
     n_temperatures: Any
+    run_: Any
 
     def fit(self, path, y=None) -> Self:
         """Estimate the log partition function of a path's target or of a fitted model.
@@ -134,7 +135,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     _given_draws: Any = None
 
     @_progress.reporting
-    def _fit(self, path: Any, draws: Any = None) -> Self:
+    def _fit(self, path: Path, draws: Any = None) -> Self:
         """`fit` without its warning, for callers that read the result themselves; with draws of the
         target, which are not kept.
         """
@@ -148,10 +149,10 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         finally:
             del self._given_draws
         self._keep(replace(result, seconds=time.perf_counter() - started))
-        _progress.said(lambda: self.result_._line())
+        _progress.report(lambda: self.result_._line())
         return self
 
-    def _result_of(self, path: Any) -> PartitionResult:
+    def _result_of(self, path: Path) -> PartitionResult:
         """The result of a run that is given, or of one on a path."""
         if isinstance(path, Run):
             self._check_reads(path)
@@ -218,7 +219,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             f" of {run.method or 'no estimator'}{instead}"
         )
 
-    def _with_reading_options(self, run: Any) -> Any:
+    def _with_reading_options(self, run: Run) -> Any:
         """Return a run with the name and the parameters of this estimator, which reads it."""
         options = {name: getattr(self, name) for name in run.options if hasattr(self, name)}
         return replace(run, method=type(self).__name__, **options)
@@ -233,7 +234,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _is_checked(self) -> bool:
         return getattr(self, "checks", True)
 
-    def _with_findings(self, path: Any, seed: int, run: Run, before: Findings | None = None) -> Any:
+    def _with_findings(
+        self, path: Path, seed: int, run: Run, before: Findings | None = None
+    ) -> Any:
         """A run of a path with what checks find, beside what is known already."""
         run = replace(run, base=path.base_chosen, log_f_rounding=path.log_f_rounding)
         if not self._is_checked:
@@ -242,7 +245,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         work = Work(path, seed, run, move, getattr(self, "n_jobs", None))
         return replace(run, findings=collect(work, {**(before or {}), **(run.findings or {})}))
 
-    def _move_from_target(self, path: Any, run: Any) -> Transition | None:
+    def _move_from_target(self, path: Path, run: Run) -> Transition | None:
         """The move of reverse chains from regions, where their weights say what these add."""
         return None
 
@@ -330,7 +333,11 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _number_parameters(self) -> dict[str, Any]:
         """The parameters that numbers depend on."""
-        return {name: value for name, value in self.get_params().items() if name not in NO_NUMBERS}
+        return {
+            name: value
+            for name, value in self.get_params().items()
+            if name not in EXECUTION_PARAMETERS
+        }
 
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:
         """Files are named by all that the numbers depend on: path, parameters, seed and

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition.exact import Exact
 from sklpf.partition.weights import LeftToRight
-from sklpf.paths import has
+from sklpf.paths import Path, has
 
 _MAX_LOG2_STATES = 20  # 2^20 states take about a second
 
 
-def default_estimator(path: Any) -> PartitionEstimator | None:
+def default_estimator(path: Path) -> PartitionEstimator | None:
     """Return `Exact` where log Z has a closed form, `LeftToRight` where there are filters, `Exact`
     for at most 2^20 states, else the path's own `default_estimator`; None where nothing follows.
     """

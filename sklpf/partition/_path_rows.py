@@ -1,5 +1,5 @@
 """Many rows of data, one log Z for each: a row runs by itself, or its chains move in one array with
-those of others (`side_by_side`), and blocks of rows run in parallel.
+those of others (`batch_rows`), and blocks of rows run in parallel.
 
 A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a
 row's result depends on neither the other rows nor their order. Equal rows are computed once. Moves
@@ -15,7 +15,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,9 +26,12 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, total_sweeps
 from sklpf.partition.alarms import is_imprecise, raised, threshold
-from sklpf.paths import has, require
+from sklpf.paths import Path, has, require
 from sklpf.programs import n_tuning_moves
 from sklpf.uncertainty import standard_error
+
+if TYPE_CHECKING:
+    from sklpf.partition._base import PartitionEstimator
 
 _NUMBERS = ("log_partition", "std_error", "degrees_of_freedom")
 # the same whatever is scored
@@ -36,7 +39,7 @@ _SIMULATION = seeded(0).of("simulation").key
 _TUNING = seeded(0).of("tuning").key
 
 
-def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
+def estimate_rows(estimator: PartitionEstimator, path: Path, seed: int) -> PartitionResult:
     """Run `estimator` on every row of a path; returns one result that holds arrays.
 
     Raises
@@ -47,12 +50,12 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
         If the path has no row, or a row can't be estimated; the message names the row.
     """
     require(path, "row", "an estimator of one log Z for each row")
-    if path.n_rows < 1:
+    if not path.n_rows:
         raise ValueError("path has no rows: give it at least one")
     checkpoint = estimator._checkpoint(path, seed)
     rows, row_of, seeds = _distinct(path, seed)
     # Rows in one array share their calls: there, few blocks are faster than many jobs.
-    bounds = _cut_by_cost(path.row_cost(rows), 1 if _go_together(estimator, path) else 8)
+    bounds = _cut_by_cost(path.row_cost(rows), 1 if can_batch_rows(estimator, path) else 8)
     alone, n_tuning = _for_rows(estimator, path)
     blocks = run_segments(
         lambda block: (np.empty(0, dtype="U1"), np.empty(0)),
@@ -68,10 +71,10 @@ def estimate_rows(estimator: Any, path: Any, seed: int) -> PartitionResult:
 
 
 def each_row(
-    estimator: Any, path: Any, rows: Sequence[int], seeds: Sequence[int]
+    estimator: PartitionEstimator, path: Path, rows: Sequence[int], seeds: Sequence[int]
 ) -> Iterator[PartitionResult]:
     """Estimate one row after the other, or with the chains of all rows in one array."""
-    if not _go_together(estimator, path):
+    if not can_batch_rows(estimator, path):
         for row, seed in zip(rows, seeds):
             yield _estimate_row(estimator, path, row, seed)
         return
@@ -87,9 +90,9 @@ def each_row(
         yield estimator._read(estimator._with_findings(of_row, seed, run))
 
 
-def _go_together(estimator, path) -> bool:
+def can_batch_rows(estimator, path) -> bool:
     """True if chains of several rows can move in one array all the way."""
-    joins = hasattr(estimator, "_sample_rows") and has(path, "side_by_side")
+    joins = hasattr(estimator, "_sample_rows") and has(path, "batch_rows")
     return joins and estimator._transition(path).joins_rows
 
 
@@ -198,23 +201,13 @@ def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> Par
         degrees_of_freedom=degrees_of_freedom,
         statement=_joint_statement({each.statement for each in results}),
         alarms=_counted(results, counts),
-        **_sweeps_of_rows(results, n_tuning),
+        **total_sweeps(results, pilot=n_tuning),
         check_evaluations=sum(each.check_evaluations for each in results),
         is_checked=all(each.is_checked for each in results),
         diagnostics=diagnostics,
         bias=-(std_error**2) / 2,
         described={"n_distinct": Diagnostic("different rows")},
     )
-
-
-def _sweeps_of_rows(results: list[PartitionResult], n_tuning: int) -> dict[str, Any]:
-    """Sweeps of all rows, and of a pilot that they share."""
-    total = total_sweeps(results)
-    if n_tuning:
-        sweeps = total["sweeps"] or {"chains": total["n_sweeps"]}
-        pilot = sweeps.get("pilot", 0) + n_tuning
-        total = {"n_sweeps": total["n_sweeps"] + n_tuning, "sweeps": sweeps | {"pilot": pilot}}
-    return total
 
 
 def _joint_statement(statements: set[str]) -> str:

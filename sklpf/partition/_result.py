@@ -469,20 +469,22 @@ def sweeps_by_purpose(n_sweeps: int, extra: Mapping[str, int]) -> dict[str, int]
     return {"chains": n_sweeps - sum(extra.values()), **extra} if extra else {}
 
 
-def total_sweeps(results: Iterable[PartitionResult]) -> dict[str, Any]:
-    """Return the fields `n_sweeps` and `sweeps` of what several results together took."""
-    results = list(results)
+def total_sweeps(results: Iterable[PartitionResult], **shared: int) -> dict[str, Any]:
+    """Return the fields `n_sweeps` and `sweeps` of what several results together took, with sweeps
+    by purpose that they shared.
+    """
     total: Counter[str] = Counter()
     for result in results:
         total.update(result.sweeps or {"chains": result.n_sweeps})
+    total.update(shared)
     sweeps = {purpose: number for purpose, number in total.items() if number}
     return {
-        "n_sweeps": sum(result.n_sweeps for result in results),
+        "n_sweeps": sum(total.values()),
         "sweeps": sweeps if set(sweeps) - {"chains"} else {},
     }
 
 
-def each_converged(result: Any) -> NDArray[np.bool_]:
+def each_converged(result: PartitionResult) -> NDArray[np.bool_]:
     """True for each row whose log Z is trusted, (T,); where only all together were judged, the
     same for all.
     """
@@ -818,7 +820,7 @@ class LevelRun(RunInRounds):
         return xarray.Dataset(variables, coords={"beta": ("level", self.ladder)})
 
 
-def single_result(name: str, given: Any, remedy: str) -> PartitionResult:
+def single_result(name: str, given: object, remedy: str) -> PartitionResult:
     """The result of a fitted estimator, of a run, or as it is given; an error names what is none,
     or has rows.
     """
@@ -836,7 +838,7 @@ def single_result(name: str, given: Any, remedy: str) -> PartitionResult:
     return result
 
 
-def check_run(run: Any) -> None:
+def check_run(run: object) -> None:
     """Raise TypeError or ValueError unless a run can be reweighted."""
     if hasattr(run, "betas"):
         raise ValueError(
@@ -864,7 +866,7 @@ def chained(run: LevelRun, ratios: Curve) -> Curve:
     return lambda keep: np.r_[0.0, np.cumsum(np.r_[known, ratios(keep)[len(known) :]])]
 
 
-def readings_alarms(one: str, other: str, between: Difference, run: Any) -> list[Alarm]:
+def readings_alarms(one: str, other: str, between: Difference, run: LevelRun) -> list[Alarm]:
     """An alarm if two methods differ on the same run."""
     if not between.alarms(run.n_groups):
         return []

@@ -4,7 +4,7 @@ target.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,10 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition.alarms import raised, threshold
 from sklpf.programs import Draws
 from sklpf.uncertainty import MOST_BETWEEN, Difference, effective_sample_size, pareto_shape
+
+if TYPE_CHECKING:
+    from sklpf.partition.populations._smc import PopulationRun
+    from sklpf.partition.weights._ais import AnnealingRun
 
 
 def modes_alarms(
@@ -99,7 +103,7 @@ def enough_effective(n: int) -> float:
     return max(threshold("few-effective", "fewest"), enough)
 
 
-def move_diagnostics(run: Any) -> dict[str, Any]:
+def move_diagnostics(run: AnnealingRun | PopulationRun) -> dict[str, Any]:
     """Acceptance and step sizes by level, shape (K,), of an `AnnealingRun` or a `PopulationRun`
     whose moves have them; the base's acceptance is NaN.
     """

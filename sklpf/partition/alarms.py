@@ -334,7 +334,7 @@ KINDS: dict[str, AlarmKind] = {
             "": "the starts are not samples of the model; sample longer or give others",
             "exact": "log_f disagrees with the moves or with the exact samples; check the path and"
             " the transition",
-            "wide": "the ladder is too coarse or the chains that go up miss modes that the starts"
+            "wide": "the ladder is too coarse or the forward chains miss modes that the starts"
             " are in; raise n_temperatures",
         },
     ),

@@ -36,6 +36,7 @@ from sklpf.paths._functions import values_of  # noqa: F401
 from sklpf.paths._geometric import CompiledDensityPath, is_own_density  # noqa: F401
 from sklpf.paths._ladders import respace  # noqa: F401
 from sklpf.paths._mixture_fit import defensive, fit_base  # noqa: F401
+from sklpf.paths._optional import State  # noqa: F401
 from sklpf.paths._regions import find_regions  # noqa: F401
 
 __all__ = [

@@ -8,14 +8,19 @@ import functools
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf._utils.random import Stream
-from sklpf.paths._optional import has
+from sklpf.paths._optional import State, has
+
+if TYPE_CHECKING:  # what a path may have is there, to type checkers: `has` asks for it
+    from sklpf.paths._optional import OptionalMethods as _Optional
+else:
+    _Optional = object
 
 _N_PROBED = 8  # states at which a user's path is evaluated, to be recognised
 
@@ -41,7 +46,7 @@ class Evaluations:
         return counted
 
 
-class Path:
+class Path(_Optional):
     """Levels k = 0 … K - 1 from a base density f_0 to the unnormalised target f_(K-1).
 
     Subclass it to bring your own density. Required: `log_f`. For annealing and tempering from base
@@ -145,7 +150,7 @@ class Path:
         known = ", ".join(f"{name}={n}" for name, n in sizes.items() if n is not None)
         return f"{type(self).__name__}({known})"
 
-    def log_f(self, state: Any, levels: Integers) -> Array:
+    def log_f(self, state: State, levels: Integers) -> Array:
         """Return log f of every chain at its own level.
 
         Parameters
@@ -162,7 +167,7 @@ class Path:
         """
         raise NotImplementedError(f"{type(self).__name__} must define log_f(state, levels)")
 
-    def log_f_ladder(self, state: Any) -> Array:
+    def log_f_ladder(self, state: State) -> Array:
         """Return log f of every chain at every level.
 
         Parameters
@@ -179,7 +184,7 @@ class Path:
         columns = [self.log_f(state, np.full(n, k)) for k in range(len(self.ladder))]
         return np.stack(columns, axis=1)
 
-    def take(self, state: Any, index: ArrayLike) -> Any:
+    def take(self, state: State, index: ArrayLike) -> Any:
         """Return some chains of a state.
 
         Parameters
@@ -196,7 +201,7 @@ class Path:
         """
         return take(state, index)
 
-    def summary(self, state: Any) -> Array:
+    def summary(self, state: State) -> Array:
         """Return what tells the modes of the target apart.
 
         Parameters
@@ -280,7 +285,7 @@ class Path:
             setattr(path, name, evaluations.counting(getattr(self, name)))
         return path, evaluations
 
-    def with_ladder(self, ladder: ArrayLike) -> Path:
+    def with_ladder(self, ladder: ArrayLike) -> Self:
         """Return a copy of the path with other levels.
 
         Parameters
@@ -328,7 +333,7 @@ class TemperedPath(Path):
     True
     """
 
-    def ends(self, state: Any) -> tuple[Array, Array]:
+    def ends(self, state: State) -> tuple[Array, Array]:
         """Return log f_0 and log f_1 - log f_0 of every chain.
 
         Parameters
@@ -343,17 +348,17 @@ class TemperedPath(Path):
         """
         raise NotImplementedError(f"{type(self).__name__} must define ends(state)")
 
-    def log_f(self, state: Any, levels: Integers) -> Array:
+    def log_f(self, state: State, levels: Integers) -> Array:
         """Return log f of every chain at its own level, shape (n,), in nats."""
         base, gain = self.ends(state)
         return _between(base, gain, self.ladder[levels])
 
-    def log_f_ladder(self, state: Any) -> Array:
+    def log_f_ladder(self, state: State) -> Array:
         """Return log f of every chain at every level, shape (n, K), in nats."""
         base, gain = self.ends(state)
         return _between(base[:, np.newaxis], gain[:, np.newaxis], self.ladder)
 
-    def derivatives(self, state: Any, levels: Integers) -> Array:
+    def derivatives(self, state: State, levels: Integers) -> Array:
         """Return U = log f_1 - log f_0 and dU / dbeta = 0 of every chain, shape (n, 2)."""
         gain = self.ends(state)[1]
         return np.stack([gain, np.zeros_like(gain)], axis=1)
@@ -425,12 +430,12 @@ def check_ladder(ladder: ArrayLike) -> Array:
     return ladder
 
 
-def n_chains(state: Any) -> int:
+def n_chains(state: State) -> int:
     """Number of chains in a state."""
     return len(state[0]) if isinstance(state, tuple) else len(state)
 
 
-def flat_rows(state: Any) -> Array:
+def flat_rows(state: State) -> Array:
     """Return all that the state of each chain holds as a row of float64."""
     arrays = state if isinstance(state, tuple) else (state,)
     return np.concatenate(
@@ -438,12 +443,12 @@ def flat_rows(state: Any) -> Array:
     )
 
 
-def take(state: Any, index: ArrayLike) -> Any:
+def take(state: State, index: ArrayLike) -> Any:
     """The chains `index` of a state or of auxiliary variables."""
     return map_state(lambda array: array[index], state)
 
 
-def put(state: Any, index: ArrayLike, new: Any) -> Any:
+def put(state: State, index: ArrayLike, new: State) -> Any:
     """A state, or auxiliary variables, with other chains at `index`."""
 
     def changed(old_array, new_array):
@@ -461,7 +466,7 @@ def concatenate(states: Sequence[Any]) -> Any:
     return map_state(lambda *parts: np.concatenate(parts), *states)
 
 
-def map_state(function, *states: Any) -> Any:
+def map_state(function, *states: State) -> Any:
     """Apply `function` to the arrays of one state, or to the corresponding arrays of several."""
     first = states[0]
     if isinstance(first, tuple):
@@ -470,7 +475,7 @@ def map_state(function, *states: Any) -> Any:
     return function(*states)
 
 
-def choose(accept: NDArray[np.bool_], new: Any, old: Any) -> Any:
+def choose(accept: NDArray[np.bool_], new: State, old: State) -> Any:
     """The chains of a new state (or auxiliary variables) where accepted, else those of the old."""
 
     def chosen(new_array, old_array):
@@ -527,7 +532,7 @@ class CompiledPrograms:
 class KernelPath(CompiledPrograms, Path):
     """A path whose hooks are implemented in a module of numba kernels (see `sklpf.kernels`)."""
 
-    def move_at_target(self, state: Any, n_sweeps: int, stream: Stream) -> None:
+    def move_at_target(self, state: State, n_sweeps: int, stream: Stream) -> None:
         """Make sweeps of all chains at the target, in place.
 
         Parameters
@@ -541,15 +546,15 @@ class KernelPath(CompiledPrograms, Path):
         """
         self._move(state, np.ones((n_sweeps + 1, n_chains(state))), stream)
 
-    def log_f(self, state: Any, levels: Integers) -> Array:
+    def log_f(self, state: State, levels: Integers) -> Array:
         """Return log f_k of every chain at its own level, in nats."""
         return self._evaluate("log_f", state, (), self.ladder[levels])
 
-    def log_f_ladder(self, state: Any) -> Array:
+    def log_f_ladder(self, state: State) -> Array:
         """Return log f_k of every chain at every level, shape (n, K), in nats."""
         return self._evaluate("log_f_ladder", state, (len(self.ladder),), self.ladder)
 
-    def derivatives(self, state: Any, levels: Integers) -> Array:
+    def derivatives(self, state: State, levels: Integers) -> Array:
         """Return U = d log f / d beta and dU / dbeta of every chain at its own level,
         shape (n, 2).
         """
@@ -560,19 +565,19 @@ class KernelPath(CompiledPrograms, Path):
         """Length of a state's summary."""
         raise NotImplementedError
 
-    def summary(self, state: Any) -> Array:
+    def summary(self, state: State) -> Array:
         """Return what tells the modes of the target apart, of every chain, shape (n,
         n_summaries).
         """
         return self._evaluate("summaries", state, (self.n_summaries,))
 
-    def _evaluate(self, program: str, state: Any, shape: tuple[int, ...], *betas: Array) -> Array:
+    def _evaluate(self, program: str, state: State, shape: tuple[int, ...], *betas: Array) -> Array:
         """Return the values that a compiled program writes for every chain, (n, *shape)."""
         out = np.empty((n_chains(state), *shape))
         self.kernel(program)(self.packed, state, *betas, out)
         return out
 
-    def gibbs(self, state: Any, levels: Integers, stream: Stream, reverse: bool = False) -> Any:
+    def gibbs(self, state: State, levels: Integers, stream: Stream, reverse: bool = False) -> Any:
         """One Gibbs sweep of every chain at its level, or its time reversal."""
         return self._sweep(state, self.ladder[levels], stream, reverse)
 

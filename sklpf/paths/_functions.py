@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, NotNumbers, real_numbers
+
+if TYPE_CHECKING:
+    from sklpf.paths._geometric import GeometricPath
 
 # what to do about a log density that is -inf at all points
 COVER = (
@@ -86,7 +89,7 @@ def shown(point: Array) -> str:
     return np.array2string(np.asarray(point), precision=4, threshold=8, separator=", ")
 
 
-def check_functions(path: Any, *, n_checked: int = 5) -> None:
+def check_functions(path: GeometricPath, *, n_checked: int = 5) -> None:
     """Compare the functions of a `GeometricPath` with one another at draws of its base."""
     rng = np.random.default_rng(0)
     d = path.n_dimensions

@@ -7,7 +7,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,7 @@ from sklpf._utils.random import Stream
 from sklpf._utils.warnings import Alarm
 from sklpf.paths._base import (
     CompiledPrograms,
+    Path,
     Points,
     PointsPath,
     SlopedPoints,
@@ -141,6 +142,7 @@ class GeometricPath(PointsPath):
     )
     may_be_nan = False  # checks look for NaN although tails are known
     climbs_from: Array | None = None  # (n, d): of `regions`; None: draws of the base
+    most_search_evaluations: float = np.inf  # of `regions`
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     density_name = "log_density"  # in errors: what the user calls it
 
@@ -272,7 +274,13 @@ class GeometricPath(PointsPath):
         has_gradient = self.grad is not None
         rng = stream.generator()
         found = find_regions(
-            *functions, has_gradient, self.base, self.bounds, rng, self.climbs_from
+            *functions,
+            has_gradient,
+            self.base,
+            self.bounds,
+            rng,
+            self.climbs_from,
+            self.most_search_evaluations,
         )
         return self._of_draws(found)
 
@@ -489,7 +497,7 @@ class GeometricPath(PointsPath):
 
     def _target_and_slope(self, position):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
-        assert self.value_and_grad is not None  # said by the caller
+        assert self.value_and_grad is not None  # checked by the caller
         position_copy = position.copy(order="K")
         found: Any
         if self.vectorized:
@@ -574,12 +582,12 @@ class CompiledDensityPath(CompiledPrograms, GeometricPath):
         return None if base is None else TemperedDensity(self._packed_target(), base)
 
 
-def is_own_density(path: Any) -> bool:
+def is_own_density(path: Path) -> TypeGuard[GeometricPath]:
     """Return whether a path leads to a user's own density on R^d, no model's, which has rows."""
     return isinstance(path, GeometricPath) and not has(path, "rows")
 
 
-def coordinates_of_rows(path: Any) -> tuple[Array, Array]:
+def coordinates_of_rows(path: GeometricPath) -> tuple[Array, Array]:
     """Return origin (d,) and root (d, d) of a path's rows, x = origin + root @ position."""
     origin = path.rows(path.at(np.zeros((1, path.n_dimensions))))[0]
     return origin, path.rows(path.at(np.eye(path.n_dimensions))).T - origin[:, np.newaxis]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
 from sklpf.paths._regions import Regions
+
+if TYPE_CHECKING:
+    from sklpf.paths._base import Path
+
+
+# The chains of a path, of which only the path knows more: an array, or a tuple of arrays, each with
+# an entry for every chain along its first axis. Auxiliary variables of a move are such, too.
+State = Any
 
 
 class FilterEstimates(NamedTuple):
@@ -28,8 +36,8 @@ class FilterEstimates(NamedTuple):
     guide : ndarray
         What they found of the row, for others to begin with.
     variance : float
-        Var Z_hat / Z^2 of an estimate, as chains from the target say that went back through the
-        first filters; 0 without these.
+        Var Z_hat / Z^2 of an estimate, by reverse chains through the first filters; 0
+        without these.
     n_reverse_chains : int
         Number of these chains.
     """
@@ -40,7 +48,7 @@ class FilterEstimates(NamedTuple):
     n_reverse_chains: int
 
 
-class OptionalMethods(Protocol):
+class OptionalMethods:
     """Methods and attributes that a path may have beside `log_f`, each with who asks for it.
 
     Nobody derives from this class: it is the list.
@@ -98,7 +106,7 @@ class OptionalMethods(Protocol):
 
     # -- moves
 
-    def gibbs(self, state: Any, levels: Integers, stream: Stream) -> Any:
+    def gibbs(self, state: State, levels: Integers, stream: Stream) -> Any:
         """Return the state after a Gibbs sweep that leaves every chain's level invariant; asked for
         by `Gibbs`.
 
@@ -106,26 +114,26 @@ class OptionalMethods(Protocol):
         False`` (see `Path`).
         """
 
-    def propose(self, state: Any, levels: Integers, stream: Stream) -> tuple[Any, Array]:
+    def propose(self, state: State, levels: Integers, stream: Stream) -> tuple[Any, Array]:
         """Return a proposal and log q(state | proposal) - log q(proposal | state), shape (n,);
         asked for by `Metropolis`.
         """
 
     # -- log f in beta
 
-    def ends(self, state: Any) -> tuple[Array, Array]:
+    def ends(self, state: State) -> tuple[Array, Array]:
         """Return log f_0 and log f_1 - log f_0 of every chain, both (n,), in nats, where log f_beta
         = log f_0 + beta (log f_1 - log f_0) for any beta; asked for by `RTS` and tempering.
         """
 
-    def derivatives(self, state: Any, levels: Integers) -> Array:
+    def derivatives(self, state: State, levels: Integers) -> Array:
         """Return U = d log f / d beta and dU / dbeta of every chain at its own level, shape (n, 2);
         asked for by tempering, for `ThermodynamicIntegration` and `LevelProcess`.
         """
 
     # -- points of R^d
 
-    def position(self, state: Any) -> Array:
+    def position(self, state: State) -> Array:
         """Return the points, shape (n, d), within a box where there are `bounds`; asked for by
         `HMC`, `RandomWalk` and `Slice`.
         """
@@ -133,7 +141,7 @@ class OptionalMethods(Protocol):
     def at(self, position: Array) -> Any:
         """Return the state of chains at points (n, d), with `position`."""
 
-    def gradients(self, state: Any) -> tuple[Array, Array]:
+    def gradients(self, state: State) -> tuple[Array, Array]:
         """Return the gradients by the position of log f_0 and of log f_1 - log f_0 of every chain,
         both (n, d), where log f_beta = log f_0 + beta (log f_1 - log f_0); asked for by `HMC`.
         """
@@ -182,7 +190,7 @@ class OptionalMethods(Protocol):
         asked for by estimators of rows, which tune moves on it for all rows alike.
         """
 
-    def side_by_side(self, rows: Sequence[Any], n_chains: int) -> Any:
+    def batch_rows(self, rows: Sequence[Any], n_chains: int) -> Any:
         """Return the path of so many chains of each of several rows' paths, one row after the
         other, whose ladder the caller sets; asked for by estimators of rows, where densities at
         points of many rows are computed in one call, as by a neural network.
@@ -190,7 +198,7 @@ class OptionalMethods(Protocol):
         Chains draw their numbers row by row, from ``stream.rows()``.
         """
 
-    def rows(self, state: Any) -> NDArray:
+    def rows(self, state: State) -> NDArray:
         """Return the row of data that every chain stands for, shape (n, n_features); asked for by
         draws of results and ``sample`` of models.
         """
@@ -200,7 +208,7 @@ class OptionalMethods(Protocol):
         estimators.
         """
 
-    def complete(self, state: Any, level: int, stream: Stream) -> Any:
+    def complete(self, state: State, level: int, stream: Stream) -> Any:
         """Return the state with latent variables that a start left open drawn at a level, given the
         others; asked for by annealing.
         """
@@ -234,7 +242,7 @@ class OptionalMethods(Protocol):
         `MarkovMixture`.
         """
 
-    def mixture_log_weights(self, centres: Any, state: Any) -> Array:
+    def mixture_log_weights(self, centres: Any, state: State) -> Array:
         """Return log f(x) - log mean_l T(c_l, x) of every chain, shape (n,), in nats, with
         `draw_conditional`; f is the target's density of x.
         """
@@ -275,8 +283,8 @@ class OptionalMethods(Protocol):
         guide: Any = None,
         n_reverse: int = 0,
     ) -> FilterEstimates:
-        """Return what n particle filters over the observations of a row say of Z, and chains from
-        the target that go back through each of the first n_reverse of them; asked for by
+        """Return what n particle filters over the observations of a row say of Z, and reverse
+        chains from the target through each of the first n_reverse of them; asked for by
         `LeftToRight`.
 
         `guide` is None or that of an earlier call, which must not make the estimates biased.
@@ -325,7 +333,7 @@ _INSTEAD = {
 }
 
 
-def has(path: Any, *names: str) -> bool:
+def has(path: Path, *names: str) -> bool:
     """Return whether a path has some optional methods.
 
     Parameters
@@ -343,7 +351,7 @@ def has(path: Any, *names: str) -> bool:
     return not any(_missing(path, name) for name in names)
 
 
-def require(path: Any, name: str, who: str) -> None:
+def require(path: Path, name: str, who: str) -> None:
     """Raise TypeError where a path lacks an optional method.
 
     Parameters
@@ -367,7 +375,7 @@ def require(path: Any, name: str, who: str) -> None:
         )
 
 
-def require_base(path: Any, who: str) -> float:
+def require_base(path: Path, who: str) -> float:
     """Return the base's log normaliser or raise if the path can't be sampled from there.
 
     Parameters
@@ -392,11 +400,11 @@ def require_base(path: Any, who: str) -> float:
     return float(path.base_log_partition)
 
 
-def _missing(path: Any, name: str) -> list[str]:
+def _missing(path: Path, name: str) -> list[str]:
     return [each for each in TOGETHER.get(name, (name,)) if not hasattr(path, each)]
 
 
-def _own_reason(path: Any, name: str) -> str:
+def _own_reason(path: Path, name: str) -> str:
     """Return the reason for which a path's property has no value, in the path's words."""
     if isinstance(getattr(type(path), name, None), property):
         try:

@@ -6,7 +6,7 @@ parts of a density without a mode, such as the neck of a funnel.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from sklpf.paths._climbs import (
     starts_of_climbs,
 )
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
+
+if TYPE_CHECKING:
+    from sklpf.paths._bases import Density
 
 DRAWS_OF_A_REGION = 10
 _ROUNDING_OF_SQUARES = 1e-6  # of squared distances
@@ -139,13 +142,15 @@ def find_regions(
     log_density: LogDensity,
     slopes: Slopes,
     has_gradient: bool,
-    base: Any,
+    base: Density,
     bounds: Array | None,
     rng: np.random.Generator,
     starts: Array | None = None,
+    most_evaluations: float = np.inf,
     *,
     most_starts: int = 2000,
     fewest_starts: int = 16,
+    steps_of_a_climb: int = 20,
 ) -> Regions:
     """Return ellipsoids around modes and on slopes with their masses; none where the base's
     normaliser is not known.
@@ -164,21 +169,28 @@ def find_regions(
         Of random numbers.
     starts : ndarray of shape (n, d) or None, default=None
         Where climbs begin, instead of at draws of the base; fewer slopes are then tried, too.
+    most_evaluations : float, default=inf
+        About how many points the search may ask for, a third each for draws of the base, climbs and
+        ellipsoids. One climb, and the ellipsoid where it ends, are made in any case.
     """
     scale = np.asarray(base.scale, dtype=np.float64)
     d = len(scale)
     box = np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
     target = ClimbTarget(log_density, slopes, scale, box)
     work = d**2 if has_gradient else max(d**2, 40 * (1 + 2 * d))
-    n_climbs = int(np.clip(_START_WORK // work, fewest_starts, most_starts))
-    effort = 1.0
+    n_usual = int(np.clip(_START_WORK // work, fewest_starts, most_starts))
+    cost = steps_of_a_climb * (2 if has_gradient else 1 + 2 * d)
+    n_climbs = int(max(min(n_usual, most_evaluations / 3 / 2 // cost), 1))
+    effort = n_climbs / n_usual
     if starts is not None:
-        effort = min(1.0, len(starts) / n_climbs)
+        effort = min(1.0, len(starts) / n_usual)
         n_climbs = len(starts)
     elif base.normalised:
         draws = np.asarray(base.sample(n_climbs, rng), dtype=np.float64)
         starts = starts_of_climbs(draws, np.asarray(base.center), bounds, rng)
-        starts = np.concatenate([starts, highest_of_draws(log_density, base, rng)[0]])
+        n_screened = int(min(20_000, most_evaluations / 3))
+        highest = highest_of_draws(log_density, base, rng, most_screened=n_screened)[0]
+        starts = np.concatenate([starts, highest[-n_climbs:]])
     else:
         starts = np.empty((0, d))
     ends = climb(slopes, starts, scale, box)
@@ -190,13 +202,13 @@ def find_regions(
         pairs: Any = zip(ends, more)
         ends = Ends(*map(np.concatenate, pairs))
     found = _ellipsoids_at_modes(target, ends, rng)
-    found += _ellipsoids_on_slopes(target, ends.passed, found, rng, effort)
+    found += _ellipsoids_on_slopes(target, ends.visited, found, rng, effort)
     return _regions_of(target, found, rng)
 
 
 def highest_of_draws(
     log_density: LogDensity,
-    base: Any,
+    base: Density,
     rng: np.random.Generator,
     *,
     n_highest: int = 16,
@@ -314,7 +326,7 @@ def _rise(target, ellipsoid) -> float:
 @np.errstate(all="ignore")  # far out anything may happen
 def _ellipsoids_on_slopes(
     target: ClimbTarget,
-    passed: Array,
+    visited: Array,
     known: list[Ellipsoid],
     rng: np.random.Generator,
     effort: float,
@@ -330,7 +342,7 @@ def _ellipsoids_on_slopes(
     number of points that is tried.
     """
     n_tried = int(effort * min(most_tried, _WORK // len(target.scale) ** 2))
-    tried = rng.permutation(passed)[: 2 * n_tried]
+    tried = rng.permutation(visited)[: 2 * n_tried]
     for each in known:
         tried = tried[~each.contain(tried, apart)]
     found = [_ellipsoid_on_slope(target, point) for point in tried[:n_tried]]

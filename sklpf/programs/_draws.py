@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import systematic
 from sklpf._utils.tables import imported
-from sklpf.paths import has
+from sklpf.paths import Path, State, has
+from sklpf.sampling import RandomState
 
 MOST_DRAWS = 1000  # that a run keeps
 
@@ -39,7 +40,7 @@ class Draws(NamedTuple):
         n, d = self.points.shape
         return f"Draws({n} points of {d} coordinates in {len(np.unique(self.groups))} groups)"
 
-    def resample(self, n: int | None = None, random_state: Any = None) -> Draws:
+    def resample(self, n: int | None = None, random_state: RandomState = None) -> Draws:
         """Return draws of equal weight: each as often as its weight says, in the same order.
 
         Draws that come up several times stand next to each other, and those of a group stay
@@ -79,7 +80,9 @@ class Draws(NamedTuple):
         index = systematic(self.log_weights, n, uniform)
         return Draws(self.points[index], np.zeros(n), self.groups[index])
 
-    def to_datatree(self, path: Any = None, n: int | None = None, random_state: Any = None) -> Any:
+    def to_datatree(
+        self, path: Path | None = None, n: int | None = None, random_state: RandomState = None
+    ) -> Any:
         """Return draws of equal weight with the names of their parameters, as ArviZ takes them.
 
         Parameters
@@ -104,8 +107,9 @@ class Draws(NamedTuple):
         xr = imported("xarray", "to_datatree")
 
         points = self.resample(n, random_state).points
-        named = path is not None and has(path, "constrain")
-        values = path.constrain(points) if named else {"x": points}
+        values = {"x": points}
+        if path is not None and has(path, "constrain"):
+            values = path.constrain(points)
         variables = {}
         for name, array in values.items():
             own = [f"{name}_dim_{i}" for i in range(array.ndim - 1)]
@@ -131,7 +135,7 @@ class Draws(NamedTuple):
         return Draws(self.points[index], np.log(counts), self.groups[index])
 
 
-def draws_of(path: Any, state: Any, log_weights: NDArray, groups: NDArray) -> Draws | None:
+def draws_of(path: Path, state: State, log_weights: NDArray, groups: NDArray) -> Draws | None:
     """At most a thousand draws from the weighted chains of a state; None where the path knows no
     points.
     """
@@ -140,22 +144,22 @@ def draws_of(path: Any, state: Any, log_weights: NDArray, groups: NDArray) -> Dr
     return Draws(points_of(path, state), log_weights, groups).thinned()
 
 
-def joined(parts: Sequence[Draws]) -> Draws:
+def concatenate_draws(parts: Sequence[Draws]) -> Draws:
     """All draws of several parts."""
     return Draws(*(np.concatenate(arrays) for arrays in zip(*parts)))
 
 
-def no_draws(path: Any, state: Any) -> Draws:
+def no_draws(path: Path, state: State) -> Draws:
     """None yet, of the chains of a state."""
     points = points_of(path, path.take(state, [0]))[:0] if has_points(path) else np.empty((0, 0))
     return Draws(points, np.empty(0), np.empty(0, dtype=np.int64))
 
 
-def has_points(path: Any) -> bool:
+def has_points(path: Path) -> bool:
     """True if a path says where its chains are, in rows or in R^d."""
     return has(path, "rows") or has(path, "position")
 
 
-def points_of(path: Any, state: Any) -> NDArray:
+def points_of(path: Path, state: State) -> NDArray:
     """Rows or points of chains, (n, d)."""
     return path.rows(state) if has(path, "rows") else path.position(state)

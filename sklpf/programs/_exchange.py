@@ -10,10 +10,12 @@ import numpy as np
 from sklpf._utils.limits import RECORD_EVERY
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
+from sklpf.paths import Path
 from sklpf.programs._draws import has_points
 from sklpf.programs._plan import check_finite, draw_alive
 from sklpf.programs._programs import Chains, exchange
 from sklpf.programs._rounds import LevelRound, RoundProgram
+from sklpf.transitions import Transition
 
 # Scans between two draws: each interrupts the compiled program, for some 100 us. Short runs pause
 # more often, since fewer draws than these can't show that a region is missed.
@@ -72,7 +74,9 @@ class Exchange(RoundProgram):
         return by_ladder.reshape(n_chains // n_levels, n * n_levels, *rest)
 
 
-def start_ladders(path: Any, transition: Any, n_ladders: int, key: tuple[int, int]) -> list[Chains]:
+def start_ladders(
+    path: Path, transition: Transition, n_ladders: int, key: tuple[int, int]
+) -> list[Chains]:
     """Ladders whose chains are all drawn from the base, where the target has mass."""
     n_levels = len(path.ladder)
     ladders = []
@@ -84,7 +88,7 @@ def start_ladders(path: Any, transition: Any, n_ladders: int, key: tuple[int, in
     return ladders
 
 
-def move_ladders(ladders: list[Chains], old_path: Any, path: Any) -> list[Chains]:
+def move_ladders(ladders: list[Chains], old_path: Path, path: Path) -> list[Chains]:
     """The same ladders with other levels: if their number changes each starts at the state of the
     nearest old one.
     """
@@ -101,8 +105,8 @@ def move_ladders(ladders: list[Chains], old_path: Any, path: Any) -> list[Chains
 
 
 def run_scans(
-    path: Any,
-    transition: Any,
+    path: Path,
+    transition: Transition,
     ladders: list[Chains],
     log_pseudo_prior: Array,
     n_scans: int,

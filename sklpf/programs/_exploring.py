@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf.paths import Mixture, choose, fit_base, full_roots, is_outside
+from sklpf.paths import GeometricPath, Mixture, State, choose, fit_base, full_roots, is_outside
 from sklpf.transitions import acceptance
 
 _N_MOVES = (20, 10)  # of each walk: for all, and for each dimension
@@ -25,7 +25,7 @@ class Explored(NamedTuple):
         Those alone.
     is_new : bool
         Whether walks found points with larger weights than all before.
-    goes_on : bool
+    exploration_incomplete : bool
         Whether one of the last two rounds of walks still did.
     n_sweeps : int
         Moves of all walks together.
@@ -34,12 +34,12 @@ class Explored(NamedTuple):
     points: Array
     found: Array
     is_new: bool
-    goes_on: bool
+    exploration_incomplete: bool
     n_sweeps: int
 
 
 def explore(
-    path: Any,
+    path: GeometricPath,
     points: Array,
     found: Array,
     rng: np.random.Generator,
@@ -85,20 +85,22 @@ def explore(
         fewest = max(1, len(mixture.weights) // 2)
         log_weights = _log_weights(path, mixture, known)
         starts = known[_outermost(known, log_weights, rng)]
-        passed = _walk(path, MixtureWalk(mixture), starts, n_moves, rng)
+        visited = _walk(path, MixtureWalk(mixture), starts, n_moves, rng)
         n_sweeps += len(starts) * n_moves
-        gain = _log_weights(path, mixture, passed).max() - log_weights.max()
+        gain = _log_weights(path, mixture, visited).max() - log_weights.max()
         if gain > largest_gain:
             is_new = True
             n_quiet = 0
         else:
             n_quiet += 1
-        goes_on = is_new and n_quiet < rounds_to_end
-        if not goes_on:
+        exploration_incomplete = is_new and n_quiet < rounds_to_end
+        if not exploration_incomplete:
             break
-        found = np.concatenate([found, passed])
+        found = np.concatenate([found, visited])
         found = found[rng.permutation(len(found))[: most_fitted // 2]]
-    return Explored(np.concatenate([points, found]), found, is_new, goes_on, n_sweeps)
+    return Explored(
+        np.concatenate([points, found]), found, is_new, exploration_incomplete, n_sweeps
+    )
 
 
 def _log_weights(path, mixture, points):
@@ -133,12 +135,12 @@ def _walk(
     state = path.at(starts)
     levels = np.ones(len(starts), dtype=np.int64)
     noted = np.linspace(0, n_moves, n_noted + 1).astype(int)[1:]
-    passed = []
+    visited = []
     for i in range(1, n_moves + 1):
         state = walk.move(path, state, levels, rng)
         if i in noted:
-            passed.append(path.position(state))
-    return np.concatenate(passed)
+            visited.append(path.position(state))
+    return np.concatenate(visited)
 
 
 class MixtureWalk:
@@ -168,8 +170,8 @@ class MixtureWalk:
 
     def move(
         self,
-        path: Any,
-        state: Any,
+        path: GeometricPath,
+        state: State,
         levels: Integers,
         rng: np.random.Generator,
         *,

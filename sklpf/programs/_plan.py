@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.tables import with_error
-from sklpf.paths import COVER, LADDERS, concatenate, make_ladder, respace
+from sklpf.paths import COVER, LADDERS, Path, concatenate, make_ladder, respace
 from sklpf.programs._programs import Chains, anneal
 from sklpf.reweighting import mean_weight
 
@@ -72,11 +72,12 @@ def with_round(history: NDArray, log_partition: float, std_error: float, n_sweep
     return np.vstack([history, [log_partition, std_error, n_sweeps]])
 
 
-def running_log_partition(path: Any, level: int, log_weights: NDArray) -> str:
+def running_log_partition(path: Path, level: int, log_weights: NDArray) -> str:
     """log Z of a level with its standard error, from independent log weights on the way (n,)."""
     with np.errstate(invalid="ignore"):  # all weights may be 0
         estimate = mean_weight(log_weights)
-    value = with_error(path.base_log_partition + estimate.log_mean, estimate.delta)
+    log_partition = (path.base_log_partition or 0.0) + estimate.log_mean
+    value = with_error(log_partition, estimate.delta)
     return f"log Z = {value} at inverse temperature {path.ladder[level]:.2g}"
 
 
@@ -207,8 +208,8 @@ def _measured_spread(path, transition, n_chains, stream):
     spread = np.empty(len(path.ladder) - 1)
     for k in range(len(spread)):
         levels = np.full((2, n_chains), [[k], [k + 1]])
-        chains, increments = anneal(path, transition, chains, levels, stream.at(k + 1))
-        increments = check_finite(increments, allow_zero=path.has_boundary)
-        check_alive(increments)
-        spread[k] = increments[increments > -np.inf].std()
+        chains, log_ratios = anneal(path, transition, chains, levels, stream.at(k + 1))
+        log_ratios = check_finite(log_ratios, allow_zero=path.has_boundary)
+        check_alive(log_ratios)
+        spread[k] = log_ratios[log_ratios > -np.inf].std()
     return spread

@@ -1,4 +1,4 @@
-"""Populations of particles that go up the ladder and are resampled on their way: sequential Monte
+"""Populations of particles that are resampled on their way through the ladder: sequential Monte
 Carlo samplers.
 """
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import REDRAW, Stream, joined_streams, systematic
+from sklpf._utils.random import REDRAW, Stream, concatenate_streams, systematic
 from sklpf.paths import n_chains
 from sklpf.programs._plan import (
     blocks_of_groups,
@@ -20,7 +20,7 @@ from sklpf.programs._plan import (
     running_log_partition,
     segments,
 )
-from sklpf.programs._programs import Chains, anneal, together, weighted_sums
+from sklpf.programs._programs import Chains, anneal, concatenate_chains, weighted_sums
 from sklpf.transitions import stream_uniforms
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
@@ -42,7 +42,7 @@ class Populations(NamedTuple):
     records: Array
 
 
-def ascend(
+def run_populations(
     path,
     transition,
     n_populations,
@@ -52,7 +52,7 @@ def ascend(
     n_jobs=None,
     checkpoint=None,
 ) -> Populations:
-    """Populations that went up the whole ladder from exact base draws (Del Moral, Doucet & Jasra
+    """Run populations through the whole ladder from exact base draws (Del Moral, Doucet & Jasra
     2006).
 
     At every level particles are weighted, resampled if their effective number is less than
@@ -74,7 +74,7 @@ def ascend(
         ]
         shape = len(populations), n
         return Populations(
-            chains=together(chains),
+            chains=concatenate_chains(chains),
             log_weights=np.zeros(shape),
             log_mean=np.zeros(len(populations)),
             ancestors=np.tile(np.arange(n), (len(populations), 1)),
@@ -93,7 +93,7 @@ def ascend(
         so_far=functools.partial(_so_far, path) if summarises else None,
     )
     chains, *parts = zip(*carries)
-    return Populations(together(chains), *map(np.concatenate, parts))
+    return Populations(concatenate_chains(chains), *map(np.concatenate, parts))
 
 
 def _so_far(path, level, carries) -> str:
@@ -135,7 +135,7 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
         )
         place = np.arange(log_weights.size).reshape(log_weights.shape)
         place[again] = log_weights.size + np.arange(len(index)).reshape(-1, n)
-        moved = together([moved, anew]).take(path, place.ravel())
+        moved = concatenate_chains([moved, anew]).take(path, place.ravel())
         ancestors = ancestors.copy()
         ancestors[again] = np.take_along_axis(ancestors[again], np.array(chosen), axis=1)
         log_weights[again] = 0
@@ -161,7 +161,7 @@ def _moved(path, transition, chains, passed, streams) -> tuple:
     n_all = len(chains.levels)
     n = n_all // len(streams)
     levels = np.full((2, n_all), np.reshape(passed, (2, 1)))
-    moved, rises = anneal(path, transition, chains, levels, joined_streams(streams, n))
+    moved, rises = anneal(path, transition, chains, levels, concatenate_streams(streams, n))
     rates = _accepted_between(transition, chains, moved, len(streams)) / n
     return moved, rises.reshape(-1, n), rates
 
@@ -177,7 +177,7 @@ def _accepted_between(transition, before, after, n_groups) -> Array:
     return np.sum(gained.reshape(n_groups, -1), axis=1)
 
 
-def descend(path, transition, starts, key, n_jobs=None, checkpoint=None) -> Array:
+def run_reverse_chains(path, transition, starts, key, n_jobs=None, checkpoint=None) -> Array:
     """log f_(k+1) - log f_k (n, K - 1) of reverse chains; as `PopulationRun` keeps them."""
     blocks = equal_blocks(n_chains(starts), path.n_chains_per_block or _LARGEST_BLOCK, 1)
     first = np.concatenate([[0], np.cumsum(blocks)])
@@ -190,17 +190,17 @@ def descend(path, transition, starts, key, n_jobs=None, checkpoint=None) -> Arra
 
     carries = run_segments(
         begin,
-        functools.partial(_advance_down, path, transition, key, first),
+        functools.partial(_advance_reverse, path, transition, key, first),
         len(blocks),
         bounds,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
-        stage="down",
+        stage="reverse",
     )
     return np.concatenate([rises for _, rises in carries])[:, ::-1].copy()
 
 
-def _advance_down(path, transition, key, first, block, begin, end, carry):
+def _advance_reverse(path, transition, key, first, block, begin, end, carry):
     chains, rises = carry
     columns = [rises]
     for step in range(begin, end):
@@ -218,15 +218,15 @@ def _fall(path, transition, stream, step, chains):
     return chains, -check_finite(fall, allow_zero=path.has_boundary)
 
 
-def family_weights(populations: Populations) -> Array:
+def ancestor_weights_of(populations: Populations) -> Array:
     """Log of the weight of the descendants of every particle that started, (G, N)."""
     log_weights = populations.log_mean[:, np.newaxis] + populations.log_weights
     largest = log_weights.max(axis=1, keepdims=True)
     largest = np.where(largest == -np.inf, 0.0, largest)
     n_populations, n = log_weights.shape
-    family = np.arange(n_populations)[:, np.newaxis] * n + populations.ancestors
+    ancestor = np.arange(n_populations)[:, np.newaxis] * n + populations.ancestors
     weights = np.exp(log_weights - largest)
-    sums = np.bincount(family.ravel(), weights=weights.ravel(), minlength=family.size)
+    sums = np.bincount(ancestor.ravel(), weights=weights.ravel(), minlength=ancestor.size)
     with np.errstate(divide="ignore"):
         return largest + np.log(sums.reshape(n_populations, n))
 

@@ -15,8 +15,8 @@ import numpy as np
 from sklpf._utils.limits import Q_OFFSET, RECORD_EVERY, BadValue
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import REDRAW, SWAP
-from sklpf.paths import TemperedPath, concatenate, has, map_state, n_chains, take
-from sklpf.transitions import stream_uniforms
+from sklpf.paths import Path, State, TemperedPath, concatenate, has, map_state, n_chains, take
+from sklpf.transitions import Transition, stream_uniforms
 
 
 class Chains(NamedTuple):
@@ -36,17 +36,17 @@ class Chains(NamedTuple):
     levels: Integers
 
     @classmethod
-    def start(cls, path: Any, transition: Any, state: Any, stream: Any) -> Chains:
+    def start(cls, path: Path, transition: Transition, state: State, stream: Any) -> Chains:
         """Return chains at level 0, of which a stream has drawn the state."""
         levels = np.zeros(n_chains(state), dtype=np.int64)
         return cls(state, transition.start(path, state, stream), levels)
 
-    def take(self, path: Any, index: Integers) -> Chains:
+    def take(self, path: Path, index: Integers) -> Chains:
         """Return the chains with some indices."""
         return Chains(path.take(self.state, index), take(self.auxiliary, index), self.levels[index])
 
 
-def together(groups: Sequence[Chains]) -> Chains:
+def concatenate_chains(groups: Sequence[Chains]) -> Chains:
     """The chains of some groups, one group after the other."""
     return Chains(*(concatenate(parts) for parts in zip(*groups)))
 
@@ -56,12 +56,12 @@ def chain_groups(first: Integers, groups: Integers) -> Integers:
     return np.repeat(groups, np.diff(first)[groups])
 
 
-def apart(path: Any, chains: Chains, groups: Integers) -> list[Chains]:
+def apart(path: Path, chains: Chains, groups: Integers) -> list[Chains]:
     """The chains of each group, from the group of every chain (n,)."""
     return [chains.take(path, np.flatnonzero(groups == group)) for group in np.unique(groups)]
 
 
-def with_base_renewed(path: Any, transition: Any, chains: Chains, stream: Any) -> Chains:
+def with_base_renewed(path: Path, transition: Transition, chains: Chains, stream: Any) -> Chains:
     """The same chains, but for those at the base, which are drawn anew from it."""
     at_base = np.flatnonzero(chains.levels == 0)
     if len(at_base) == 0:
@@ -70,7 +70,7 @@ def with_base_renewed(path: Any, transition: Any, chains: Chains, stream: Any) -
     n = len(chains.levels)
     index = np.arange(n)
     index[at_base] = n + np.arange(len(at_base))
-    return together([chains, fresh]).take(path, index)
+    return concatenate_chains([chains, fresh]).take(path, index)
 
 
 class LevelSums(NamedTuple):
@@ -101,7 +101,7 @@ class LevelSums(NamedTuple):
 
     @classmethod
     def zeros(
-        cls, path: Any, state: Any, n_groups: int, n_pair_sums: int, n_records: int = 0
+        cls, path: Path, state: State, n_groups: int, n_pair_sums: int, n_records: int = 0
     ) -> LevelSums:
         """Return sums over no state yet, and room for records, of the chains of a state."""
         n = n_chains(state)
@@ -192,13 +192,13 @@ def anneal(path, transition, chains, levels, stream, reverse=False, log_weights=
         if reverse:
             state, auxiliary = transition.move(path, state, auxiliary, levels[t], now, reverse=True)
         old = path.log_f(state, levels[t])
-        log_weights += increments(old, path.log_f(state, levels[t + 1]))
+        log_weights += log_ratio(old, path.log_f(state, levels[t + 1]))
         if not reverse:
             state, auxiliary = transition.move(path, state, auxiliary, levels[t + 1], now)
     return Chains(state, auxiliary, levels[-1]), log_weights
 
 
-def increments(old, new):
+def log_ratio(old, new):
     """Gains of log f from one level to another: -inf where the density is 0 there, also of a
     chain at which it was 0 already.
     """

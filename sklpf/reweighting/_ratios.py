@@ -70,8 +70,7 @@ class SeenFromTarget(NamedTuple):
 
 
 def seen_from_target(log_weights: Array, log_mean: float, alive: float = 1.0) -> SeenFromTarget:
-    """Estimate of the weights w of chains that went up from those w' of chains that went down
-    from the target.
+    """Estimate of the weights w of forward chains from those w' of reverse chains.
 
     Seen from there E w' = E w^2 / E w and E 1 / w' = P(w > 0) / E w, so that
     Var w / (E w)^2 = E w' E 1 / w' / P(w > 0) - 1.
@@ -79,7 +78,7 @@ def seen_from_target(log_weights: Array, log_mean: float, alive: float = 1.0) ->
     Parameters
     ----------
     log_weights : ndarray of shape (m,)
-        log w', minus the increments on the way down.
+        log w', minus the sums of log f_(k+1) - log f_k.
     log_mean : float
         Log of the mean of w.
     alive : float, default=1.0
@@ -90,21 +89,21 @@ def seen_from_target(log_weights: Array, log_mean: float, alive: float = 1.0) ->
     SeenFromTarget
         ``variance``, relative, and the effective ``share`` of the weights.
     """
-    up = float(log_mean_exp(log_weights))
+    seen_mean = float(log_mean_exp(log_weights))
     inverse = float(log_mean_exp(-log_weights))
     with np.errstate(over="ignore"):
-        variance = float(np.expm1(max(up + inverse, 0.0) - np.log(alive)))
-    return SeenFromTarget(variance, float(np.exp(min(log_mean - up, 0.0))))
+        variance = float(np.expm1(max(seen_mean + inverse, 0.0) - np.log(alive)))
+    return SeenFromTarget(variance, float(np.exp(min(log_mean - seen_mean, 0.0))))
 
 
 def population_seen_from_target(
-    down: NDArray,
+    reverse: NDArray,
     resampled: NDArray,
     log_means: NDArray,
     n_particles: int,
     log_weights: Array | float = 0.0,
 ) -> float:
-    """Relative variance of a population's estimate of Z, as chains that went down from the target
+    """Relative variance of a population's estimate of Z, as reverse chains from the target
     say.
 
     A population that holds a draw from the target, with its path, has the estimate Z' with E Z' / Z
@@ -114,7 +113,7 @@ def population_seen_from_target(
 
     Parameters
     ----------
-    down : ndarray of shape (n, K - 1) or (G, n, K - 1)
+    reverse : ndarray of shape (n, K - 1) or (G, n, K - 1)
         log f_(k+1) - log f_k of the chains on their way; of chains of its own for each population.
     resampled : ndarray of shape (G, K)
         Whether the populations were resampled at each level.
@@ -131,13 +130,13 @@ def population_seen_from_target(
     float
         Var Z_hat / Z^2.
     """
-    down = np.broadcast_to(down, (len(log_means), *down.shape[-2:]))
-    growth = np.empty(down.shape[:2])
+    reverse = np.broadcast_to(reverse, (len(log_means), *reverse.shape[-2:]))
+    growth = np.empty(reverse.shape[:2])
     for g in range(len(log_means)):
-        up = np.column_stack([np.zeros(down.shape[1]), np.cumsum(down[g], axis=1)])
-        cuts = np.r_[0, np.flatnonzero(resampled[g, 1:-1]) + 1, up.shape[1] - 1]
+        totals = np.column_stack([np.zeros(reverse.shape[1]), np.cumsum(reverse[g], axis=1)])
+        cuts = np.r_[0, np.flatnonzero(resampled[g, 1:-1]) + 1, totals.shape[1] - 1]
         with np.errstate(over="ignore"):
-            relative = np.exp(np.diff(up[:, cuts], axis=1) - np.diff(log_means[g, cuts]))
+            relative = np.exp(np.diff(totals[:, cuts], axis=1) - np.diff(log_means[g, cuts]))
         growth[g] = np.sum(np.log1p((relative - 1) / n_particles), axis=1)
     growth += np.reshape(log_weights, (-1, 1))
     with np.errstate(over="ignore"):

@@ -238,7 +238,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
                 " AIS, RTS or ParallelTempering, with transition=None"
             )
 
-    def _why_not(self, estimator: Any) -> str:
+    def _why_not(self, estimator: PartitionEstimator | None) -> str:
         """Why an estimator can't score this model; empty where it may."""
         move = getattr(estimator, "transition", None)
         moves_points = isinstance(estimator, HAIS) or "position" in getattr(move, "requires", ())

@@ -7,13 +7,15 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from sklpf._utils.sklearn import BaseEstimator
 
-def is_model(estimator: Any) -> bool:
+
+def is_model(estimator: BaseEstimator) -> bool:
     """True if an estimator is a model with a log-likelihood of rows."""
     return hasattr(estimator, "_scored")
 
 
-def last_step(estimator: Any) -> Any:
+def last_step(estimator: BaseEstimator) -> Any:
     """Return the last step of a pipeline, and of pipelines in it; any other estimator itself."""
     while isinstance(estimator, Pipeline):
         estimator = estimator[-1]
@@ -42,7 +44,7 @@ def _kind(model: Any) -> str:
     return "probabilities of rows" if model._discrete else "densities of rows"
 
 
-def find_model(estimator: Any, X: Any) -> tuple[Any, Any]:
+def find_model(estimator: BaseEstimator, X: Any) -> tuple[Any, Any]:
     """Return the last model in a fitted estimator, and what the steps before it make of X.
 
     Parameters
@@ -73,7 +75,7 @@ def find_model(estimator: Any, X: Any) -> tuple[Any, Any]:
     return estimator, X
 
 
-def holds_model(estimator: Any) -> bool:
+def holds_model(estimator: BaseEstimator) -> bool:
     """True if an estimator is a model, or a pipeline or a finished search with one in it."""
     if isinstance(estimator, Pipeline):
         return any(holds_model(step) for _, step in estimator.steps)

@@ -22,7 +22,7 @@ from sklpf._utils.numbers import check_count, check_scale
 from sklpf._utils.random import Stream, seeded
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths import Path, check_ladder, flat_rows, map_state, n_chains
-from sklpf.programs import increments
+from sklpf.programs import log_ratio
 from sklpf.reweighting import effective_sample_size
 from sklpf.transitions import Transition
 
@@ -46,7 +46,7 @@ class Problem(NamedTuple):
     std_error: float = 0.0
 
 
-def check_path(path: Any, *, random_state: int = 0, rtol: float = 1e-5) -> None:
+def check_path(path: Path, *, random_state: int = 0, rtol: float = 1e-5) -> None:
     """Check that a path keeps the contract of `sklpf.Path`: shapes, `take`, streams, ladder and
     pickling.
 
@@ -129,7 +129,7 @@ def _check_densities(path, state, rtol):
 
 
 def check_transition(
-    path: Any,
+    path: Path,
     transition: Transition,
     *,
     variables: Callable[[Any], NDArray] | None = None,
@@ -140,7 +140,7 @@ def check_transition(
     """Check that a transition leaves every level of a path invariant, and that `reverse` is its
     time reversal.
 
-    Chains go up the ladder from exact base draws with importance weights w, so that for every
+    Forward chains start at exact base draws, with importance weights w, so that for every
     bounded function g
 
         E[w (g(T x) - g(x))] = 0  and  E[w (g(x) h(T x) - h(x) g(R x))] = 0
@@ -219,7 +219,7 @@ def check_transition(
         levels = np.full(n, level)
         if level > 0:
             old = path.log_f(state, levels - 1)
-            log_weights = log_weights + increments(old, path.log_f(state, levels))
+            log_weights = log_weights + log_ratio(old, path.log_f(state, levels))
         moved, new_auxiliary = transition.move(
             path, state, auxiliary, levels, stream.at(2 * level + 1)
         )
@@ -401,7 +401,7 @@ def check_partition_estimator(
     _require(same, f"{name}: the same random_state must give the same bits, on two jobs as well")
 
 
-def check_parallel(estimator: PartitionEstimator, path: Any, *, random_state: int = 0) -> None:
+def check_parallel(estimator: PartitionEstimator, path: Path, *, random_state: int = 0) -> None:
     """Check that a run by joblib's current back end gives the bits of a run by a single job.
 
     Set the back end and its number of jobs around the call, ``with joblib.parallel_config(...)``,

@@ -1,6 +1,4 @@
-"""The loop over passes that models train with: what is said, who is called, and when it ends or has
-settled.
-"""
+"""The loop over passes that models train with: its reports, its callbacks, and when it ends."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from sklpf._utils.numbers import Array32
 from sklpf._utils.progress import clock, duration_text, passes
 from sklpf._utils.random import seeded
 from sklpf._utils.warnings import warn
-from sklpf.paths import has
+from sklpf.paths import Path, has
 from sklpf.training._particles import Estimate, Particles, TemperedChains
 from sklpf.uncertainty import jackknife, log_mean_exp, t_bound
 
@@ -121,7 +119,7 @@ def train(
     ended : bool
         Whether one of `callbacks` ended it.
     """
-    said = -math.inf
+    reported_at = -math.inf
     with passes(n_passes) as progress:
         for iteration in range(1, n_passes + 1):
             began = clock()
@@ -133,8 +131,8 @@ def train(
                 ended = bool(callback(trainer, iteration)) or ended
             if progress is not None:
                 is_last = ended or iteration == n_passes
-                if progress.verbose and (is_last or clock() - said > _SILENCE):
-                    said = clock()
+                if progress.verbose and (is_last or clock() - reported_at > _SILENCE):
+                    reported_at = clock()
                     words = report(trainer, iteration) if report else None
                     progress.say(_line(iteration, n_passes, words, clock() - began))
                 stop = progress.end(store)
@@ -349,7 +347,7 @@ class LogPartitionTracker:
         self.update(self.path_of(trainer))
         return False
 
-    def update(self, path: Any) -> None:
+    def update(self, path: Path) -> None:
         """Follow the model and estimate log Z there.
 
         Parameters

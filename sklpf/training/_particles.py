@@ -11,7 +11,7 @@ from scipy.special import log_softmax, logsumexp
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import REDRAW, Stream, seeded, systematic
-from sklpf.paths import has, require_base, take
+from sklpf.paths import Path, State, has, require_base, take
 from sklpf.programs import Chains, Setup, anneal, check_finite, first_pass, plan_runs, run_round
 from sklpf.reweighting import mean_weight
 from sklpf.transitions import default_move, stream_uniforms
@@ -62,7 +62,7 @@ class Particles:
 
     def start(
         self,
-        path: Any,
+        path: Path,
         *,
         levels_at_once: int = 5,  # from one resampling to the next
     ) -> None:
@@ -86,11 +86,11 @@ class Particles:
         for k in range(0, last, levels_at_once):
             self._move(np.arange(k, min(k + levels_at_once, last) + 1), stream.at(k + 1))
 
-    def spread(self, path: Any) -> float:
+    def spread(self, path: Path) -> float:
         """Standard deviation over particles of log f_new - log f_old, in nats."""
         return float(np.std(self._gain(path)[0]))
 
-    def update(self, path: Any) -> None:
+    def update(self, path: Path) -> None:
         """Follow the model to its new parameters, those of the target of `path`, whose ladder is
         the same.
         """
@@ -121,10 +121,10 @@ class Particles:
         lost = self.fewest < least_share or groups.std(ddof=1) > most_apart
         if lost:
             return Estimate(float(value), np.inf, groups, np.inf)
-        families = np.full(self.n_chains, -np.inf)
+        ancestor_weights = np.full(self.n_chains, -np.inf)
         weights = np.repeat(self.log_means, self.n_chains // _N_GROUPS) + self.log_weights
-        np.logaddexp.at(families, self.ancestors, weights)
-        return Estimate(float(value), float(std_error), groups, mean_weight(families).delta)
+        np.logaddexp.at(ancestor_weights, self.ancestors, weights)
+        return Estimate(float(value), float(std_error), groups, mean_weight(ancestor_weights).delta)
 
     def _gain(self, path):
         """log f_new - log f_old of every particle, and their state on the new path."""
@@ -190,7 +190,7 @@ class TemperedChains:
 
     def start(
         self,
-        path: Any,
+        path: Path,
         *,
         n_levels: int = 100,
         slope: float = 2.0,  # r_k is in proportion to exp(slope beta_k)
@@ -215,7 +215,7 @@ class TemperedChains:
 
     def update(
         self,
-        path: Any,
+        path: Path,
         *,
         gain: float = 0.2,  # alpha of equation 24
         n_sweeps: int = 5,  # of every chain after an update
@@ -237,7 +237,7 @@ class TemperedChains:
         return Estimate(float(self.curve[-1]), float("nan"), np.empty(0), float("nan"))
 
 
-def carried(old: Any, new: Any, state: Any) -> Any:
+def carried(old: State, new: State, state: State) -> Any:
     """The state on a path with other parameters: nothing is kept that depends on the old ones."""
     if has(new, "position"):
         return new.at(old.position(state))

@@ -1,8 +1,6 @@
 """Moves that leave every level of a path invariant."""
 
-from typing import Any
-
-from sklpf.paths import has
+from sklpf.paths import Path, has
 from sklpf.transitions._base import Transition
 from sklpf.transitions._gibbs import Gibbs, Metropolis
 from sklpf.transitions._hmc import HMC
@@ -12,7 +10,7 @@ from sklpf.transitions._slice import Slice
 __all__ = ["HMC", "Gibbs", "Metropolis", "RandomWalk", "Slice", "Transition", "default_move"]
 
 
-def default_move(path: Any) -> Transition:
+def default_move(path: Path) -> Transition:
     """Return the path's Gibbs sweep; on R^d, where it has none, HMC, or RandomWalk without
     gradients.
 
@@ -33,7 +31,7 @@ def default_move(path: Any) -> Transition:
 
 # Shared with other folders.
 # isort: split
-from sklpf.transitions._base import Joint, acceptance, joined, stream_uniforms  # noqa: F401, E402
+from sklpf.transitions._base import RowBatch, acceptance, batch_rows, stream_uniforms  # noqa: F401, E402
 from sklpf.transitions._pilot import (  # noqa: F401, E402
     TunedTransition,
     fixed_pilot,

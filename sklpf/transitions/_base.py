@@ -12,7 +12,7 @@ import numpy as np
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import RowStreams, Stream
 from sklpf._utils.sklearn import BaseEstimator, Parameters
-from sklpf.paths import Path, has, read_only, require
+from sklpf.paths import Path, State, has, read_only, require
 
 _FIRST = np.zeros(1, dtype=np.int64)
 
@@ -58,7 +58,7 @@ class Transition(Parameters, BaseEstimator):
     """
 
     requires: tuple[str, ...] = ()
-    # Chains of several rows can move in one array (see `TunedTransition.side_by_side`): all that
+    # Chains of several rows can move in one array (see `TunedTransition.batch_rows`): all that
     # `move` takes from the transition are `steps_at`, and all random numbers are drawn by chain.
     joins_rows: bool = False
     pilot: Any = None
@@ -77,7 +77,7 @@ class Transition(Parameters, BaseEstimator):
         for name in self.requires:
             require(path, name, type(self).__name__)
 
-    def init(self, path: Path, state: Any, stream: Stream) -> tuple:
+    def init(self, path: Path, state: State, stream: Stream) -> tuple:
         """Return auxiliary variables of chains that start, from their stationary distribution.
 
         Parameters
@@ -96,7 +96,7 @@ class Transition(Parameters, BaseEstimator):
         """
         return ()
 
-    def start(self, path: Path, state: Any, stream: Stream) -> tuple:
+    def start(self, path: Path, state: State, stream: Stream) -> tuple:
         """Return what `init` gives, from numbers that the state was not drawn with.
 
         Parameters
@@ -139,7 +139,7 @@ class Transition(Parameters, BaseEstimator):
     def move(
         self,
         path: Path,
-        state: Any,
+        state: State,
         auxiliary: tuple,
         levels: Integers,
         stream: Stream,
@@ -218,7 +218,7 @@ class Transition(Parameters, BaseEstimator):
         return None
 
 
-class Joint(NamedTuple):
+class RowBatch(NamedTuple):
     """Path, move and stream of the chains of several rows, row after row; of one row its own path
     and move.
     """
@@ -229,18 +229,20 @@ class Joint(NamedTuple):
     first_levels: Integers  # (n_rows,): where the ladder of each row begins
 
 
-def joined(rows: Sequence[Any], streams: Sequence[Stream], n_chains: int) -> Joint:
+def batch_rows(rows: Sequence[Any], streams: Sequence[Stream], n_chains: int) -> RowBatch:
     """Return what n chains of each row move on; a row has a `path` and a `transition`."""
     if len(rows) == 1:
-        return Joint(rows[0].path, rows[0].transition, streams[0], _FIRST)
+        return RowBatch(rows[0].path, rows[0].transition, streams[0], _FIRST)
     first_levels = np.cumsum([0, *(len(row.path.ladder) for row in rows[:-1])])
-    path = rows[0].path.side_by_side([row.path for row in rows], n_chains)
+    path = rows[0].path.batch_rows([row.path for row in rows], n_chains)
     path.ladder = np.concatenate([row.path.ladder for row in rows])
-    transition = rows[0].transition.side_by_side(rows, path.ladder)
-    return Joint(path, transition, RowStreams(streams, n_chains), first_levels)
+    transition = rows[0].transition.batch_rows(rows, path.ladder)
+    return RowBatch(path, transition, RowStreams(streams, n_chains), first_levels)
 
 
-def acceptance(path: Any, state: Any, proposal: Any, levels: Integers, *log_ratios: Any) -> Array:
+def acceptance(
+    path: Path, state: State, proposal: State, levels: Integers, *log_ratios: Array
+) -> Array:
     """Return the acceptance probabilities (n,) of proposals (Hastings 1970), where log f and the
     log ratios to be added rise; 0 where their sum is NaN.
     """
@@ -251,7 +253,7 @@ def acceptance(path: Any, state: Any, proposal: Any, levels: Integers, *log_rati
     return np.where(np.isnan(log_ratio), 0.0, np.exp(np.minimum(log_ratio, 0.0)))
 
 
-def moved_density(path: Any, transition: Any, move_class: type, *parameters: Any) -> Any:
+def moved_density(path: Path, transition: Transition, move_class: type, *parameters: Any) -> Any:
     """Return a path's compiled density with a tuned move, as `Transition.compiled` wants it.
 
     The move is move_class(steps, *parameters); None where the path has no compiled density.

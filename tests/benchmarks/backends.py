@@ -78,7 +78,7 @@ def empty(n_jobs):
 
 def annealing(path, n_chains, n_temperatures):
     def run(n_jobs):
-        return AIS(n_chains, n_temperatures, random_state=0, n_jobs=n_jobs).fit(path).run_.up
+        return AIS(n_chains, n_temperatures, random_state=0, n_jobs=n_jobs).fit(path).run_.forward
 
     return run
 

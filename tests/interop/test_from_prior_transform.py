@@ -7,6 +7,7 @@ import pytest
 from convergence import assert_right
 from scipy import stats
 from scipy.special import betaln, comb, ndtri
+from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, SMC, BridgeSampling, ParallelTempering
 from sklpf.interop import from_prior_transform
@@ -221,3 +222,17 @@ def test_points_of_the_unit_cube_and_weights_are_checked():
     few = SimpleNamespace(**vars(dynesty) | {"importance_weights": lambda: np.ones(3)})
     with pytest.raises(ValueError, match="a weight for every point"):
         BridgeSampling().fit(path, draws=few)
+
+
+def test_draws_of_the_parameters_are_refused_with_the_cause():
+    """Their array holds no normal coordinates, which `from_unit_cube` gives."""
+    rng = np.random.default_rng(0)
+    unit = 0.6 + 0.02 * rng.normal(size=(2000, 3))
+    path = from_prior_transform(
+        lambda x: -0.5 * np.sum(((x - 1) / 0.2) ** 2), lambda u: 10 * u - 5, 3
+    )
+    bridge = BridgeSampling(random_state=0, checks=False)
+    with pytest.warns(ConvergenceWarning, match="in the coordinates of its path"):
+        bridge.fit(path, draws=10 * unit - 5)
+    bridge.fit(path, draws=path.from_unit_cube(unit))
+    assert_right(bridge, 3 * np.log(0.02 * np.sqrt(2 * np.pi)))

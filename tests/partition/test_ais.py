@@ -36,7 +36,7 @@ def test_standard_error_and_diagnostics_agree_with_their_definitions():
     assert diagnostics["jackknife_std_error"] == pytest.approx(jackknife)
     effective = weights.sum() ** 2 / np.sum(weights**2)
     assert diagnostics["effective_sample_size"] == pytest.approx(effective)
-    back = np.exp(-ais.run_.down.ravel())  # as weights of the way up
+    back = np.exp(-ais.run_.reverse.ravel())  # as weights of the way up
     from_target = np.sqrt((back.mean() * (1 / back).mean() - 1) / 50)
     assert diagnostics["reverse_std_error"] == pytest.approx(from_target)
     error = max(delta, np.sqrt((delta**2 + from_target**2) / 2))
@@ -45,7 +45,7 @@ def test_standard_error_and_diagnostics_agree_with_their_definitions():
     effective = 50 * min(1, mean_weight / back.mean())
     assert diagnostics["effective_sample_size_from_target"] == pytest.approx(effective)
     assert ais.result_.degrees_of_freedom == 49
-    assert ais.run_.down.shape == (50, 1)  # not a quarter, since their log weights differ much
+    assert ais.run_.reverse.shape == (50, 1)  # not a quarter, since their log weights differ much
     assert np.log(back[:12]).std() > 0.5
     assert ais.result_.n_sweeps == (50 + 50) * 49 + 50 * 100
     assert ais.result_.sweeps == {"chains": 50 * 49, "reverse chains": 50 * (49 + 100)}
@@ -58,8 +58,8 @@ def test_without_checks_only_the_sweeps_that_are_asked_for_are_made():
     )
     assert blind.result_.n_sweeps == 100 * 59
     assert blind.result_.sweeps == {}
-    np.testing.assert_array_equal(blind.run_.up, checked.run_.up)
-    assert blind.run_.down.size == 0
+    np.testing.assert_array_equal(blind.run_.forward, checked.run_.forward)
+    assert blind.run_.reverse.size == 0
     assert blind.log_partition_ == checked.log_partition_
     assert blind.log_partition_std_error_ == blind.result_.diagnostics["delta_std_error"]
 

@@ -46,12 +46,14 @@ def test_bounds_lie_on_their_sides():
 def test_numbers_are_those_of_the_log_weights():
     _, result = next(results_over_seeds("digits", 1, n_temperatures=50, n_chains=40))
     numbers = result.diagnostics
-    up, down = numbers["forward_log_weights"], numbers["reverse_log_weights"]
-    assert up.shape == down.shape == (40,)
+    forward, reverse = numbers["forward_log_weights"], numbers["reverse_log_weights"]
+    assert forward.shape == reverse.shape == (40,)
     assert result.statement == "estimate"
-    assert result.log_partition == pytest.approx(bar(up, down), abs=1e-12)
-    assert numbers["forward_log_partition"] == pytest.approx(logsumexp(up) - np.log(40), abs=1e-10)
-    upper = np.log(40) - logsumexp(down)
+    assert result.log_partition == pytest.approx(bar(forward, reverse), abs=1e-12)
+    assert numbers["forward_log_partition"] == pytest.approx(
+        logsumexp(forward) - np.log(40), abs=1e-10
+    )
+    upper = np.log(40) - logsumexp(reverse)
     assert numbers["reverse_log_partition"] == pytest.approx(upper, abs=1e-10)
     gap = numbers["reverse_log_partition"] - numbers["forward_log_partition"]
     assert numbers["gap"] == pytest.approx(gap, abs=1e-10)
@@ -101,7 +103,7 @@ def test_directions_that_do_not_overlap_raise_the_alarm():
 
 def test_a_single_chain_with_all_of_the_weight_has_no_error():
     run = BDMC(5, 5, random_state=0).fit(make_rbm_problem("easy").path).run_
-    result = replace(run, up=np.where(np.arange(5) == 2, run.up, -np.inf)).read()
+    result = replace(run, forward=np.where(np.arange(5) == 2, run.forward, -np.inf)).read()
     assert np.isnan(result.std_error)
     assert "no-usable-estimate" in [alarm.kind for alarm in result.alarms]
 

@@ -64,7 +64,7 @@ def test_estimates_of_short_runs_are_unbiased(name, move):
     truth = PLANE_LOG_Z if name == "correlated" else np.log(2 * np.pi) + log_ndtr(0.5 / 2**0.5)
     with may_not_converge():
         fitted = AIS(150 * 20, ladder=[0, 0.1, 0.4, 1], transition=move, random_state=0)
-        log_weights = fitted.fit(PATHS[name]).run_.up
+        log_weights = fitted.fit(PATHS[name]).run_.forward
     ratios = np.exp(log_weights.ravel() - truth).reshape(150, 20).mean(axis=1)
     assert ratios.std() > 0.05
     assert abs(ratios.mean() - 1) < 4.5 * ratios.std() / 150**0.5
@@ -76,7 +76,7 @@ def test_weights_with_a_tuned_move_are_unbiased():
     with may_not_converge():
         ais = AIS(20, ladder=[0, 0.3, 1], transition=move)
         runs = [clone(ais).set_params(random_state=s).fit(Plane()).run_ for s in range(20)]
-    ratios = [np.mean(np.exp(run.up - PLANE_LOG_Z)) for run in runs]
+    ratios = [np.mean(np.exp(run.forward - PLANE_LOG_Z)) for run in runs]
     assert abs(np.mean(ratios) - 1) < 5 * np.std(ratios, ddof=1) / np.sqrt(20)
 
 

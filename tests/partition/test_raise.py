@@ -32,7 +32,7 @@ def test_mean_weight_from_exact_starts_is_the_inverse_ratio(weights):
     starts = Exact().sample(path, 4000, np.random.default_rng(0))
     starts = starts.v.astype(float)
     raised = quietly(RAISE(starts=starts, ladder=path.ladder, random_state=0), path)
-    log_weights = raised.run_.down
+    log_weights = raised.run_.reverse
     by_start = np.exp(log_weights + Exact().fit(path).log_partition_).mean(axis=1)
     assert abs(by_start.mean() - 1) / (by_start.std() / np.sqrt(4000)) < Z_BOUND
     assert by_start.std() > 0.1  # four levels: the weights are far from constant
@@ -47,7 +47,7 @@ def test_bound_is_above_in_the_mean(weights):
     problem = make_rbm_problem("medium", weights=weights)
     errors, by_start = [], []
     for seed in range(60):
-        log_weights = quietly(RAISE(10, 10, 30, random_state=seed), problem.path).run_.down
+        log_weights = quietly(RAISE(10, 10, 30, random_state=seed), problem.path).run_.reverse
         errors.append(np.log(100) - logsumexp(log_weights) - problem.log_partition)
         by_start.append(np.log(10) - logsumexp(log_weights, axis=1).mean() - problem.log_partition)
     assert np.mean(errors) > -4 * np.std(errors) / np.sqrt(60)

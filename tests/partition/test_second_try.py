@@ -94,8 +94,8 @@ def test_without_checks_the_numbers_are_the_same_and_the_result_says_that_nothin
     blind = clone(QUICK).set_params(checks=False).fit(path(ours=True))
     result = blind.result_
     assert result.log_partition == first.log_partition_
-    n_back = first.result_.sweeps["reverse chains"]
-    assert result.n_sweeps == first.result_.n_sweeps - n_back
+    n_reverse = first.result_.sweeps["reverse chains"]
+    assert result.n_sweeps == first.result_.n_sweeps - n_reverse
     assert not result.alarms
     assert result.check_evaluations == 0
     assert "without checks" in str(result)

@@ -14,7 +14,7 @@ def test_heavy_weights_that_no_particle_has_met_are_an_alarm():
     path = make_density_problem("student-t 36-D").path
     smc = quietly(SMC(n_temperatures=100, random_state=4), path)
     # by itself the run looks well, and is 5 errors low
-    assert smc.result_.diagnostics["effective_families"] > 100
+    assert smc.result_.diagnostics["effective_ancestors"] > 100
     assert not smc.converged_
     assert "by the reverse chains the effective number of ancestors is" in smc.result_.reasons[0]
 
@@ -25,7 +25,7 @@ def test_heavy_weights_that_no_particle_has_met_are_an_alarm():
 def test_without_checks_no_chain_goes_back():
     path = make_rbm_problem("easy").path
     smc = quietly(SMC(20, 30, 2, ladder="linear", checks=False, random_state=0), path)
-    assert smc.run_.down.size == 0
+    assert smc.run_.reverse.size == 0
     assert smc.result_.n_sweeps == 20 * 29 * 2
     assert "reverse_std_error" not in smc.result_.diagnostics
 

@@ -95,7 +95,7 @@ def sparse():
     base = Gaussian(np.ones(3), 2.0)
     path = GeometricPath(lambda x: -np.sum(x**2, axis=1) / 2, grad=lambda x: -x, base=base)
     rts = RTS(10, 100, 200, rao_blackwell=False)
-    return [quietly(clone(rts).set_params(random_state=seed), path) for seed in (1, 4)]
+    return [quietly(clone(rts).set_params(random_state=seed), path) for seed in (4, 6)]
 
 
 def test_an_end_that_was_not_drawn_is_reported(sparse):

@@ -178,7 +178,7 @@ def test_a_number_that_is_none_is_shown_with_its_point():
 def test_compiled_and_plain_moves_reject_nan_alike():
     paths = faulty_path(2, (plain, plain_grad)), faulty_path(2)
     fits = [HAIS(n_temperatures=50, random_state=0).fit(path) for path in paths]
-    np.testing.assert_allclose(fits[0].run_.up, fits[1].run_.up, atol=1e-8)
+    np.testing.assert_allclose(fits[0].run_.forward, fits[1].run_.forward, atol=1e-8)
 
 
 def test_walls_in_a_compiled_density():

@@ -324,7 +324,7 @@ def test_functions_may_change_their_argument():
     paths = make(centred, grad=slope), make(centred_in_place, grad=slope_in_place)
     fits = [HAIS(n_temperatures=30, n_chains=20, random_state=0).fit(path) for path in paths]
     assert fits[0].log_partition_ == fits[1].log_partition_
-    np.testing.assert_array_equal(fits[0].run_.up, fits[1].run_.up)
+    np.testing.assert_array_equal(fits[0].run_.forward, fits[1].run_.forward)
 
 
 def test_compiled_functions_must_not_change_their_argument():

@@ -73,7 +73,7 @@ def test_walks_find_nothing_where_points_are_draws_of_the_target(seed):
     rng = np.random.default_rng(seed)
     path = path_of(TWO.log_density, Gaussian([0.0, 0.0], 9.0))
     explored = explore(path, TWO.sample(2000, rng), np.empty((0, 2)), rng)
-    assert not explored.goes_on
+    assert not explored.exploration_incomplete
     assert not len(explored.found)
 
 

@@ -11,7 +11,12 @@ from scipy.special import logsumexp
 from sklpf import Exact, Gaussian, GeometricPath
 from sklpf._utils.random import systematic
 from sklpf.paths import Path, stream_key
-from sklpf.programs._populations import ascend, descend, family_weights, target_summaries
+from sklpf.programs._populations import (
+    ancestor_weights_of,
+    run_populations,
+    run_reverse_chains,
+    target_summaries,
+)
 from sklpf.transitions import HMC, Gibbs
 
 Z_BOUND = 4.5
@@ -24,7 +29,7 @@ def easy(n_levels):
 
 
 def grow(path, n_populations, n_particles, resample_at):
-    return ascend(path, Gibbs(), n_populations, n_particles, resample_at, KEY)
+    return run_populations(path, Gibbs(), n_populations, n_particles, resample_at, KEY)
 
 
 # ---- resampling
@@ -49,22 +54,22 @@ def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias():
     path, exact = easy(8)
     target = path.with_ladder([0, 1])
     starts = Exact().sample(target, 2000, np.random.default_rng(0))
-    down = descend(path, Gibbs(), starts, KEY)
+    reverse = run_reverse_chains(path, Gibbs(), starts, KEY)
     # a chain met from the target has 1 / mean ratio = Z_k / Z_(k+1)
-    relative = np.exp(exact - down.sum(axis=1))
+    relative = np.exp(exact - reverse.sum(axis=1))
     assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(2000)
 
 
 def test_weights_of_families_add_up_to_the_estimate():
     path, _ = easy(8)
     populations = grow(path, 5, 12, 0.9)
-    families = family_weights(populations)
-    estimates = logsumexp(families, axis=1) - np.log(12)
+    ancestor_weights = ancestor_weights_of(populations)
+    estimates = logsumexp(ancestor_weights, axis=1) - np.log(12)
     np.testing.assert_allclose(estimates, populations.records[:, -1, 0], atol=1e-10)
     summaries = path.summary(populations.chains.state).reshape(5, 12, -1)
     for g, found in enumerate(target_summaries(path, populations)):
         ancestors = populations.ancestors[g]
-        assert np.sum(families[g] > -np.inf) == len(np.unique(ancestors)) < 12
+        assert np.sum(ancestor_weights[g] > -np.inf) == len(np.unique(ancestors)) < 12
         weights = np.exp(populations.log_weights[g]) / np.exp(populations.log_weights[g]).sum()
         np.testing.assert_allclose(found, [weights @ summaries[g], weights @ summaries[g] ** 2])
 
@@ -81,7 +86,7 @@ def test_populations_in_one_array_have_the_numbers_of_each_alone():
     ).with_ladder(np.linspace(0, 1, 20))
     moves = (move.tune(path, KEY) for move in (HMC(), AloneHMC()))
     sizes = 6, 20, 0.7, KEY
-    together, alone = (ascend(path, m, *sizes) for m in moves)
+    together, alone = (run_populations(path, m, *sizes) for m in moves)
     assert 0 < together.records[:, :, 2].mean() < 1
     for name in ("log_weights", "log_mean", "ancestors", "records"):
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
@@ -120,6 +125,6 @@ def test_populations_that_die_count_as_zero():
     dead = estimates == 0
     assert np.mean(dead) > 0.05
     assert abs(estimates.mean() - 0.4) < Z_BOUND * estimates.std(ddof=1) / np.sqrt(1000)
-    assert np.all(family_weights(populations)[dead] == -np.inf)
+    assert np.all(ancestor_weights_of(populations)[dead] == -np.inf)
     assert np.all(populations.records[dead, -1, 1] == 0)
     assert np.all(np.isnan(target_summaries(Shrinking(), populations)[dead]))

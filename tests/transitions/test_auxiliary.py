@@ -93,11 +93,11 @@ def sums(estimator):
     """All numbers of the run, in one array."""
     run = estimator.run_
     arrays = {
-        "AIS": lambda: [run.up],
-        "RAISE": lambda: [run.down],
-        "BDMC": lambda: [run.up, run.down],
+        "AIS": lambda: [run.forward],
+        "RAISE": lambda: [run.reverse],
+        "BDMC": lambda: [run.forward, run.reverse],
         "RTS": lambda: [run.rounds[-1].log_q_sums, run.rounds[-1].level_sums],
-        "SMC": lambda: [run.log_means, run.log_weights, run.summaries, run.down],
+        "SMC": lambda: [run.log_means, run.log_weights, run.summaries, run.reverse],
         "ParallelTempering": lambda: [run.last.pair_sums, run.last.level_sums, run.last.summaries],
     }[type(estimator).__name__]()
     return np.concatenate([np.ravel(array) for array in arrays])
@@ -171,7 +171,7 @@ def test_weights_of_reversed_walks_are_unbiased(name):
     """4000 chains and few levels, so that weights vary; normal bound 4.5: false alarms in 7e-6."""
     sizes = {"RAISE": {"n_starts": 4000}, "BDMC": {"n_chains": 4000}}[name]
     run = fit(name, n_temperatures=6, ladder="linear", **sizes).run_
-    relative = np.exp(run.down + LOG_PARTITION - np.log(N_STATES)).mean(axis=1)
+    relative = np.exp(run.reverse + LOG_PARTITION - np.log(N_STATES)).mean(axis=1)
     assert relative.std() > 0.1
     assert abs(relative.mean() - 1) < 4.5 * relative.std() / np.sqrt(len(relative))
 

@@ -171,7 +171,7 @@ class BoltzmannPath(PathWithRegions):
 
     # -- exact enumeration
     @property
-    def log2_states(self) -> int:
+    def log2_states(self) -> int:  # type: ignore[override]
         """Number of units: 2 to this power states are enumerated."""
         return self.n_visible
 

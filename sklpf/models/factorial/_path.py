@@ -165,7 +165,7 @@ class FactorialPath(EnumerablePath):
 
     # -- exact enumeration
     @property
-    def log2_states(self) -> int:
+    def log2_states(self) -> int:  # type: ignore[override]
         """Number of components: 2 to this power states are enumerated for every row."""
         return len(self.products)
 

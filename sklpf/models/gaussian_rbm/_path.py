@@ -236,7 +236,7 @@ class GaussianRBMPath(UnitsPath):
 
     # -- exact enumeration
     @property
-    def log2_states(self) -> int:
+    def log2_states(self) -> int:  # type: ignore[override]
         """Number of hidden units: 2 to this power states are enumerated."""
         return len(self.components)
 

@@ -208,7 +208,8 @@ class LDAPath(KernelPath):
         the document, and forget this in `_STAGES` steps, for which their particles are weighted:
         estimates are unbiased for any guide.
 
-        Sixteen chains go back through each of the first `n_reverse` filters, from particles of all.
+        Sixteen reverse chains go through each of the first `n_reverse` filters, from particles of
+        all.
         """
         from sklpf.models.lda._filter_kernels import Plan, left_to_right, right_to_left, work_space
 
@@ -257,7 +258,7 @@ class LDAPath(KernelPath):
         return FilterEstimates(log_estimates, shares, variance, n_reverse * LANES)
 
     @property
-    def filters_are_exact(self) -> bool:
+    def filters_are_exact(self) -> bool:  # type: ignore[override]
         """True if `left_to_right` gives Z itself: of a document with one topic, or at most one
         token.
         """
@@ -290,7 +291,7 @@ class LDAPath(KernelPath):
 
     # -- exact enumeration
     @property
-    def log2_states(self) -> int:
+    def log2_states(self) -> int:  # type: ignore[override]
         """Binary logarithm, rounded up, of the number of states that are enumerated: the most of
         any document.
         """

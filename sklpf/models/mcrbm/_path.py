@@ -183,7 +183,7 @@ class MeanCovariancePath(CompiledDensityPath):
 
         The h are where 100 Gibbs chains of the mean units, without covariance units, are after 50
         sweeps from units that are on with a probability of each chain's own. Many of them on at
-        once can pull most of the mass far out, where neither the base nor chains that go up from
+        once can pull most of the mass far out, where neither the base nor forward chains from
         it, nor those of training, ever are.
 
         Parameters

@@ -378,7 +378,7 @@ class ProductFamily(CompiledFamily):
         if not self.heavy or not np.all(np.isfinite(parameters)):
             return parameters
         experts = self.unpack(parameters)
-        assert experts.exponents is not None  # said by heavy
+        assert experts.exponents is not None  # checked by heavy
         smallest = (
             smallest_closed_index
             if self.n_components == self.n_features

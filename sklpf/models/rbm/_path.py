@@ -376,7 +376,7 @@ class RBMPath(PathWithRegions):
 
     # -- exact enumeration
     @property
-    def log2_states(self) -> int:
+    def log2_states(self) -> int:  # type: ignore[override]
         """Number of units of the smaller layer: 2 to this power states are enumerated."""
         return self.components.shape[self._enumerates_visible]
 

@@ -16,7 +16,7 @@ second_try   runs from a base of the library's that have missed a region
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklpf.partition._run_alarms import rounding_alarms
 from sklpf.partition.checks._finding import Finding, Findings, Work
@@ -24,6 +24,9 @@ from sklpf.partition.checks.bound import Bound
 from sklpf.partition.checks.missed_mass import MissedMass
 from sklpf.partition.checks.second_try import SecondTry
 from sklpf.partition.checks.tails import Tails
+
+if TYPE_CHECKING:
+    from sklpf.partition._result import PartitionResult, Run
 
 # in the order of their alarms
 CHECKS: dict[str, type[Finding]] = {
@@ -63,7 +66,7 @@ def collect(work: Work, known: Findings | None = None) -> dict[str, Finding]:
     return findings
 
 
-def judge(run: Any, result: Any) -> Any:
+def judge(run: Run, result: PartitionResult) -> Any:
     """Return the result of a run with the alarms and the numbers of what was found.
 
     Parameters

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.transitions import Transition
+
+if TYPE_CHECKING:
+    from sklpf.partition._result import PartitionResult, Run
 
 
 class Work(NamedTuple):
@@ -71,7 +74,7 @@ class Finding:
         """Return what is found; None where the check does not apply."""
         return None
 
-    def judge(self, run: Any, result: Any) -> Judgement:
+    def judge(self, run: Run, result: PartitionResult) -> Judgement:
         """Return what this says of a run and of the result that the run shows by itself."""
         return self.alarms, {}
 

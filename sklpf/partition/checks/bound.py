@@ -7,7 +7,7 @@ log Z, whatever its draws miss.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from sklpf.partition.alarms import MATERIAL_BOUND, raised, threshold
 from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import has
 from sklpf.uncertainty import log_mean_exp, standard_error
+
+if TYPE_CHECKING:
+    from sklpf.partition._result import PartitionResult, Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +39,7 @@ class Bound(Finding):
         draws = work.path.bound_draws(work.stream("bound"))
         return cls(log_estimates=log_mean_exp(draws, axis=1), n_evaluations=work.path.bound_cost)
 
-    def judge(self, run: Any, result: Any) -> Judgement:
+    def judge(self, run: Run, result: PartitionResult) -> Judgement:
         """Return an alarm if an estimate is below the bound by more than chance, and the bound."""
         mean = float(self.log_estimates.mean())
         error = standard_error(self.log_estimates)

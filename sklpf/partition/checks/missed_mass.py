@@ -7,7 +7,7 @@ alarm where fewer are improbable, and the difference would move log Z materially
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,10 +17,14 @@ from sklpf._utils.numbers import Array
 from sklpf.partition._run_alarms import enough_effective
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks._finding import Finding, Judgement, Work
-from sklpf.paths import Regions, has
-from sklpf.programs import Plan, anneal_down
+from sklpf.paths import Path, Regions, has
+from sklpf.programs import Draws, Plan, anneal_reverse
 from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, standard_error
+
+if TYPE_CHECKING:
+    from sklpf.partition._result import PartitionResult, Run
+    from sklpf.partition.weights._ais import AnnealingRun
 
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
 _LARGEST = 50.0  # nats, where a run has missed nearly everything
@@ -58,7 +62,7 @@ class MissedMass(Finding):
         )
         return found if work.move is None else _with_reverse_chains(found, work)
 
-    def judge(self, run: Any, result: Any) -> Judgement:
+    def judge(self, run: Run, result: PartitionResult) -> Judgement:
         """Return an alarm if regions have a share of Z that the run's draws have missed, and the
         centre of the worst.
         """
@@ -96,10 +100,11 @@ def _with_reverse_chains(
     regions = found.regions
     if regions.draws is None or not len(regions.radii):
         return found
-    run = replace(work.run, findings={"missed_mass": found})
-    estimate = mean_weight(run.up)
-    unseen = _unseen_masses(run, run.base_log_partition + estimate.log_mean)
-    worst = np.argsort(-unseen)[: max(2, len(run.up) // chains_a_region)]
+    run = work.run
+    estimate = mean_weight(run.forward)
+    seen = RegionMasses.of(regions, run.draws, run.base_log_partition + estimate.log_mean)
+    unseen = seen.unseen()
+    worst = np.argsort(-unseen)[: max(2, len(run.forward) // chains_a_region)]
     places = worst[unseen[worst] > max(threshold("missed-region", "nats"), estimate.delta / 2)]
     if not len(places):
         return found
@@ -108,28 +113,28 @@ def _with_reverse_chains(
     path = work.path.with_ladder(run.ladder)
     state = path.state_from_rows(points) if has(path, "state_from_rows") else path.at(points)
     plan = Plan(path, work.move, work.seed)
-    down = anneal_down([plan], [state], 1, "reverse from regions", work.n_jobs)[0]
-    log_weights = log_mean_exp(-down.reshape(len(places), -1), axis=1) - estimate.log_mean
+    reverse = anneal_reverse([plan], [state], 1, "reverse from regions", work.n_jobs)[0]
+    log_weights = log_mean_exp(-reverse.reshape(len(places), -1), axis=1) - estimate.log_mean
     weights = np.full(len(unseen), np.nan)
     weights[places] = np.exp(np.minimum(log_weights, largest_weight))
-    cost = down.size * (len(run.ladder) - 1)
+    cost = reverse.size * (len(run.ladder) - 1)
     return replace(found, weight_from_target=weights, n_evaluations=found.n_evaluations + cost)
 
 
-def with_missed_mass(run: Any, log_partition: float, std_error: float) -> float:
+def with_missed_mass(run: AnnealingRun, log_partition: float, std_error: float) -> float:
     """Return the standard error of a run of independent chains with what regions may add to it of
     which it has few draws: by the weights of reverse chains from there, at most what is lacking.
     """
     found = run.finding("missed_mass")
-    if found is None or found.weight_from_target is None:
+    if found is None or found.weight_from_target is None or run.draws is None:
         return std_error
-    unseen = _unseen_masses(run, log_partition)
-    hidden = _hidden_weight(found.weight_from_target, unseen)
-    missing = np.log1p(unseen[hidden > 0].sum())
-    return float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / len(run.up)))))
+    seen = RegionMasses.of(found.regions, run.draws, log_partition)
+    hidden = seen.hidden_weight(found.weight_from_target)
+    missing = np.log1p(seen.unseen()[hidden > 0].sum())
+    return float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / len(run.forward)))))
 
 
-def regions_to_cover(path: Any, run: Any, result: Any) -> list[Regions]:
+def regions_to_cover(path: Path, run: Run, result: PartitionResult) -> list[Regions]:
     """Return what the bases of second tries should cover, in turn; empty where the run has missed
     nothing, or its base is the user's.
 
@@ -182,25 +187,66 @@ class CheckedMode(NamedTuple):
     share: float
 
 
-def checked_modes(run: Any, log_partition: float) -> list[CheckedMode]:
+class RegionMasses(NamedTuple):
+    """Regions of the target, and how many of a run's draws are there.
+
+    Attributes
+    ----------
+    masses : ndarray of shape (R, G)
+        Estimates of each region's mass, over Z.
+    weights : ndarray of shape (n,)
+        Of the draws; they sum to 1.
+    inside : ndarray of shape (n, R)
+        True where a draw is in a region.
+    shares : ndarray of shape (R,)
+        Share of the draws in each region.
+    """
+
+    masses: Array
+    weights: Array
+    inside: NDArray[np.bool_]
+    shares: Array
+
+    @classmethod
+    def of(cls, regions: Regions, draws: Draws, log_partition: float) -> Self:
+        """Return the masses over the Z that was estimated, and the draws."""
+        masses = np.exp(np.minimum(regions.log_masses - log_partition, _LARGEST))
+        weights = softmax(draws.log_weights)
+        inside = regions.contain(draws.points)
+        return cls(masses, weights, inside, weights @ inside)
+
+    def unseen(self) -> Array:
+        """Return what each region surely holds (R,), over Z, beyond the share of the draws there;
+        negative where there are more.
+        """
+        least = [_least(mass, FOR_SECOND_TRY) for mass in self.masses[:, np.newaxis]]
+        return np.array(least) - self.shares
+
+    def hidden_weight(self, from_target: Array | None) -> Array:
+        """Return what regions with few draws add to the mean weight of chains from the target, over
+        the mean of all (R,), beyond what weights of that mean would; 0 where no reverse chains were
+        needed. `from_target` is as in `MissedMass`.
+        """
+        if from_target is None:
+            return np.zeros(len(self.masses))
+        excess = np.nan_to_num(np.maximum(from_target - 1, 0.0))
+        return np.maximum(self.unseen(), 0.0) * excess
+
+
+def checked_modes(run: Run, log_partition: float) -> list[CheckedMode]:
     """All regions that a run knows, as `log_partition` and its draws say; empty without these."""
     if run.regions is None or run.draws is None or not len(run.regions.radii):
         return []
-    masses = _masses(run, log_partition)
-    shares = softmax(run.draws.log_weights) @ run.regions.contain(run.draws.points)
+    seen = RegionMasses.of(run.regions, run.draws, log_partition)
+    masses = seen.masses
     errors = masses.std(axis=1, ddof=1) / np.sqrt(masses.shape[1])
-    numbers = np.transpose([masses.mean(axis=1), errors, shares]).tolist()
+    numbers = np.transpose([masses.mean(axis=1), errors, seen.shares]).tolist()
     return [CheckedMode(centre, *own) for centre, own in zip(run.regions.centres, numbers)]
 
 
-def _masses(run: Any, log_partition: float) -> Array:
-    """The estimates of each region's mass over Z (R, G)."""
-    return np.exp(np.minimum(run.regions.log_masses - log_partition, _LARGEST))
-
-
 def missed_regions(
-    run: Any,
-    result: Any,
+    run: Run,
+    result: PartitionResult,
     strictness: Strictness,
     *,
     # standard errors of log Z that what is missed on R^d must be worth
@@ -215,7 +261,8 @@ def missed_regions(
     draws = run.draws
     if regions is None or draws is None or not np.isfinite(result.log_partition):
         return []
-    masses = _masses(run, result.log_partition)
+    seen = RegionMasses.of(regions, draws, result.log_partition)
+    masses = seen.masses
     # Z may be larger than the run's by its own error.
     slack = strictness.run_errors * result.std_error
     # Ellipsoids are small parts of what a run of a density misses where they are on a slope.
@@ -224,16 +271,10 @@ def missed_regions(
     # the share of Z that would move log Z by more than its error, and by .015 nats
     least_nats = threshold("missed-region", "nats")
     material = float(np.expm1(np.clip(slack_of_share, least_nats, _LARGEST)))
-    hidden = np.zeros(len(masses))
-    found = run.finding("missed_mass")
-    if found.weight_from_target is not None:
-        unseen = _unseen_masses(run, result.log_partition)
-        hidden = _hidden_weight(found.weight_from_target, unseen)
+    hidden = seen.hidden_weight(run.finding("missed_mass").weight_from_target)
     if not masses.sum(axis=0).max(initial=0.0) > material and not hidden.any():
         return []
-    weights = softmax(draws.log_weights)
-    inside = regions.contain(draws.points)
-    shares = weights @ inside
+    weights, inside, shares = seen.weights, seen.inside, seen.shares
 
     expected = np.array([_least(mass, strictness) for mass in masses[:, np.newaxis]])
     expected = expected * np.exp(-slack)
@@ -249,30 +290,11 @@ def missed_regions(
         hardly = threshold("missed-region", "hardly_seen") * means
         missed |= shares < np.where(means > least, hardly, 0.0)
     if hidden.any():
-        n_chains = len(run.up)
+        n_chains = len(run.forward)  # type: ignore[attr-defined]  # of independent chains
         if n_chains / (1 + hidden.sum()) < enough_effective(n_chains):
             missed |= hidden > 0.1 * hidden.max()  # those that matter beside the worst
 
     return sorted(np.flatnonzero(missed).tolist(), key=lambda r: shares[r] - means[r])
-
-
-def _unseen_masses(run: Any, log_partition: float) -> Array:
-    """Return what each region surely holds (R,), over Z, beyond the share that the run's draws have
-    there; negative where there are more.
-    """
-    shares = softmax(run.draws.log_weights) @ run.regions.contain(run.draws.points)
-    masses = _masses(run, log_partition)
-    least = [_least(mass, FOR_SECOND_TRY) for mass in masses[:, np.newaxis]]
-    return np.array(least) - shares
-
-
-def _hidden_weight(from_target: Array, unseen: Array) -> Array:
-    """Return what regions with few draws add to the mean weight of chains from the target, over the
-    mean of all (R,), beyond what weights of that mean would; 0 where no reverse chains were needed.
-    `from_target` is as in `MissedMass`, and `unseen` what `_unseen_masses` gives.
-    """
-    excess = np.nan_to_num(np.maximum(from_target - 1, 0.0))
-    return np.maximum(unseen, 0.0) * excess
 
 
 def _miss_together(masses, weights, groups, inside, slack, material, strictness) -> bool:

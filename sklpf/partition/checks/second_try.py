@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sklpf._utils.progress import said
+from sklpf._utils.progress import report
 from sklpf._utils.random import seeded
 from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks._finding import Finding, Judgement
 from sklpf.partition.checks.missed_mass import regions_to_cover
-from sklpf.paths import has
+from sklpf.paths import Path, has
+
+if TYPE_CHECKING:
+    from sklpf.partition._base import PartitionEstimator
+    from sklpf.partition._result import PartitionResult, Run
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +38,12 @@ class SecondTry(Finding):
 
     first_log_partition: float | None = None
 
-    def judge(self, run: Any, result: Any) -> Judgement:
+    def judge(self, run: Run, result: PartitionResult) -> Judgement:
         first = self.first_log_partition
         return self.alarms, {} if first is None else {"first_try": first}
 
 
-def run_and_cover(estimator: Any, path: Any, seed: int) -> tuple[Any, Any]:
+def run_and_cover(estimator: PartitionEstimator, path: Path, seed: int) -> tuple[Any, Any]:
     """Return a run of an estimator and its result: of a second try where the first one has missed
     a region and the base is not the user's, unless none can be trusted and the first one's standard
     error is smaller.
@@ -49,7 +53,7 @@ def run_and_cover(estimator: Any, path: Any, seed: int) -> tuple[Any, Any]:
     attempts = regions_to_cover(path, first, result)
     if not attempts:
         return first, result
-    said(lambda: f"{result._line()}; a second try, from a base that covers it")
+    report(lambda: f"{result._line()}; a second try, from a base that covers it")
 
     runs = [first]
     best = 0
@@ -99,5 +103,5 @@ def _one_of(runs: Sequence[Any], place: int, **found: Any) -> Any:
     )
 
 
-def _number(result: Any) -> str:
+def _number(result: PartitionResult) -> str:
     return f"{result.log_partition:.2f} +- {result.std_error:.2g}"

@@ -5,7 +5,7 @@ rays before anything is sampled.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class Rays(NamedTuple):
 
 
 def tail_alarms(
-    path: Any,
+    path: GeometricPath,
     key: tuple[int, int],
     scouts: Scouts | None = None,
     *,
@@ -73,7 +73,7 @@ def tail_alarms(
     Compares s(r) = -d log f / d log r of both at radii from 1 to 1e10 along rays from the base's
     center: in random directions, along its axes, and through points of scouts near its mass. s
     levels off where f falls as a power of r. A ray along which f still rises is followed to 1e20;
-    nothing is said of it where that gives no numbers.
+    there is no alarm where that gives no numbers.
 
     At the boundary of the support, where f is 0 beyond it or the box ends, f may rise as a power of
     the distance. If the base does not, weights there have a power law too, and a pole that holds
@@ -139,7 +139,7 @@ def tail_alarms(
 
 @np.errstate(all="ignore")  # far out anything may happen
 def check_columns(
-    path: Any,
+    path: GeometricPath,
     points: Array,
     *,
     n_unmoved: int = 3,  # points
@@ -390,7 +390,7 @@ def _exponents(
     base,
     target,
     *,
-    fewest_radii: int = 5,  # that must be finite, else nothing is said
+    fewest_radii: int = 5,  # that must be finite, else there is no alarm
 ) -> tuple[NDArray, NDArray, NDArray]:
     """Return whether the target's exponent s levels off along each ray, its value far out, and the
     base's, which is infinite where it does not level off; all of shape (n_rays,).

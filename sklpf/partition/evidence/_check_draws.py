@@ -14,14 +14,15 @@ from sklpf.partition._result import PartitionResult
 from sklpf.partition.alarms import subject_of, threshold
 from sklpf.partition.checks.missed_mass import CheckedMode, checked_modes
 from sklpf.partition.weights import BridgeRun, BridgeSampling, posterior_draws
-from sklpf.paths import GeometricPath
+from sklpf.paths import GeometricPath, Path
+from sklpf.sampling import RandomState
 
 _PROPOSALS = ("warp3", "mixture", "t")
 # what may be the proposal's fault, so that the next one is tried
 _OF_PROPOSALS = {"little-overlap", "readings-differ"}
 
 
-class Finding(NamedTuple):
+class DrawsFinding(NamedTuple):
     """Finding of one check.
 
     Attributes
@@ -45,7 +46,7 @@ class DrawsReport(Readable):
 
     Attributes
     ----------
-    findings : tuple of Finding
+    findings : tuple of DrawsFinding
         One for each check.
     modes : tuple of CheckedMode
         All that were found, those with most mass first.
@@ -58,7 +59,7 @@ class DrawsReport(Readable):
         search for modes.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[DrawsFinding, ...]
     modes: tuple[CheckedMode, ...]
     result: PartitionResult
     proposal: str
@@ -114,7 +115,7 @@ class DrawsReport(Readable):
         return "draws"
 
 
-def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsReport:
+def check_draws(path: Path, draws: Any, *, random_state: RandomState = None) -> DrawsReport:
     """Check draws of a density that any sampler has made.
 
     An optimiser looks for modes from many starts, and those that it finds should have as many draws
@@ -174,6 +175,7 @@ def check_draws(path: Any, draws: Any, *, random_state: Any = None) -> DrawsRepo
     n_evaluations = 0
     for proposal in _PROPOSALS:
         bridge = BridgeSampling(proposal, checks=not tried, random_state=seed)
+        bridge._searches_fully = True
         bridge._fit(path, draws)
         run: Any = bridge.run_
         if tried:
@@ -218,7 +220,7 @@ def _are_of_another_density(
     return total > 1 and all(share > least * expected for share, expected in shares)
 
 
-def _findings(run: BridgeRun, result: PartitionResult, modes) -> Iterator[Finding]:
+def _findings(run: BridgeRun, result: PartitionResult, modes) -> Iterator[DrawsFinding]:
     """Findings of each check: its alarms, or the numbers that raised none."""
     known = result.diagnostics
     n_chains = sum(len(bridge.at_target) for bridge in run.bridges)
@@ -240,4 +242,4 @@ def _findings(run: BridgeRun, result: PartitionResult, modes) -> Iterator[Findin
     }
     for check, numbers in passed.items():
         against = [str(alarm) for alarm in result.alarms if subject_of(alarm) == check]
-        yield Finding(check, not against, "; ".join(against) or numbers)
+        yield DrawsFinding(check, not against, "; ".join(against) or numbers)

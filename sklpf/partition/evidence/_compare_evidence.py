@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit, log_softmax
@@ -22,6 +22,9 @@ from sklpf.partition.levels import (
     ThermodynamicIntegration,
 )
 from sklpf.uncertainty import Variance
+
+if TYPE_CHECKING:
+    from sklpf.partition._result import LevelRun
 
 _CERTAIN = ("exact", "estimate", "enclosed")  # statements with an error to both sides
 
@@ -314,7 +317,7 @@ class EstimateComparison(Table):
         return "log Z from one run (nats)"
 
 
-def compare_estimates(run: Any) -> EstimateComparison:
+def compare_estimates(run: LevelRun) -> EstimateComparison:
     """Read one run by every method: their values, 95 % intervals, and how far each is from the
     sampler's own.
 

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from sklpf._utils.progress import said
+from sklpf._utils.progress import report
 from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE
 from sklpf.partition._base import SAMPLING, PartitionEstimator
@@ -77,7 +77,7 @@ class UntilTrusted(PartitionEstimator):
         `PartitionEstimator`. ``result_.n_sweeps``, ``seconds`` and ``check_evaluations`` count all
         attempts.
     attempts_ : list of PartitionResult
-        What each estimator said, in turn. Not there for paths with rows.
+        Result of each estimator, in turn. Not there for paths with rows.
 
     Notes
     -----
@@ -171,10 +171,10 @@ class UntilTrusted(PartitionEstimator):
                 )
             except (TypeError, ValueError) as error:  # of what it needs, and others may not
                 errors.append(error)
-                said(functools.partial("{} failed: {}".format, type(estimator).__name__, error))
+                report(functools.partial("{} failed: {}".format, type(estimator).__name__, error))
                 continue
             last = attempts[-1]
-            said(functools.partial("{}: {}".format, last.method, last._line()))
+            report(functools.partial("{}: {}".format, last.method, last._line()))
             if self._is_enough(last):
                 break
         if not attempts:

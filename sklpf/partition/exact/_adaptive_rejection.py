@@ -15,7 +15,7 @@ from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import rounding_alarms
 from sklpf.partition.alarms import raised
-from sklpf.paths import GeometricPath, concatenate
+from sklpf.paths import GeometricPath, Path, concatenate
 from sklpf.reweighting import log_mean_between
 
 
@@ -172,7 +172,7 @@ class Hull:
         mass near the center.
     """
 
-    def __init__(self, path: Any):
+    def __init__(self, path: Path):
         if not isinstance(path, GeometricPath):
             raise TypeError(
                 "AdaptiveRejection needs a GeometricPath, a density on the line, got"

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition.alarms import raised
 from sklpf.reweighting import mbar, mixture_weights
 from sklpf.uncertainty import t_bound
+
+if TYPE_CHECKING:
+    from sklpf.partition.levels._potential_run import PotentialRun
 
 
 class OwnStates(NamedTuple):
@@ -56,7 +59,7 @@ class OwnStates(NamedTuple):
         return abs(self.factor_t) <= self.factor_bound and self.t.max() <= self.bound
 
 
-def own_state_alarms(run: Any) -> list[Alarm]:
+def own_state_alarms(run: PotentialRun) -> list[Alarm]:
     """Return an alarm if draws are not from the densities of their states.
 
     Parameters
@@ -104,7 +107,7 @@ def own_state_alarms(run: Any) -> list[Alarm]:
 
 
 def own_states(
-    run: Any,
+    run: PotentialRun,
     *,
     n_bound_groups: int = 30,  # of the t statistics of correlated draws
 ) -> OwnStates:
@@ -174,7 +177,7 @@ def own_states(
 
 
 def _functions(
-    run: Any,
+    run: PotentialRun,
     states: NDArray,
     *,
     # of a draw at its own state, where draws are right in all but K / 20,000
@@ -188,7 +191,7 @@ def _functions(
         yield rows, q, (log_q, mean_state)
 
 
-def _missing_factor(run: Any, *, largest_factor: float = 10.0) -> float | None:
+def _missing_factor(run: PotentialRun, *, largest_factor: float = 10.0) -> float | None:
     """The factor of all log densities at which draws of the states are likeliest; None if it is
     beyond the largest.
     """
@@ -214,7 +217,7 @@ def _missing_factor(run: Any, *, largest_factor: float = 10.0) -> float | None:
 
 
 def _disagreeing(
-    run: Any,
+    run: PotentialRun,
     states: NDArray,
     t: Array,
     *,

@@ -17,6 +17,7 @@ from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, Diagnostic
 from sklpf.partition._result import Curve, LevelRun, PartitionResult, bar_curve, readings_alarms
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.levels._own_states import own_state_alarms
+from sklpf.paths import State
 from sklpf.programs import LevelRound, Samples
 from sklpf.reweighting import (
     MixtureSums,
@@ -514,7 +515,7 @@ class _DrawNumbers(NamedTuple):
     overlap: float  # of these two
 
 
-def _shared_alarms(sentence: str, shared: float, **states: Any) -> list[Alarm]:
+def _shared_alarms(sentence: str, shared: float, **states: State) -> list[Alarm]:
     """An alarm if two states, or two sets of states, share too few draws."""
     if not shared < threshold("little-overlap", "shared_of_states"):
         return []

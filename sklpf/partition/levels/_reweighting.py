@@ -133,7 +133,7 @@ class ReweightingEstimator(PartitionEstimator):
         """
         return run.pair_alarms()
 
-    def _check(self, run: Any) -> None:
+    def _check(self, run: LevelRun) -> None:
         """Raise TypeError or ValueError unless this method can read the run."""
         check_run(run)
 

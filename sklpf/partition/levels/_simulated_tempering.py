@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -46,7 +46,7 @@ from sklpf.programs import (
     check_alive,
     check_finite,
     first_pass,
-    increments,
+    log_ratio,
     pool_groups,
     run_round,
     with_round,
@@ -72,6 +72,9 @@ from sklpf.uncertainty import (
     t_bound,
     t_ratio,
 )
+
+if TYPE_CHECKING:
+    from sklpf.partition.levels._rts import ContinuousRun
 
 N_GROUPS = 10
 ALL = np.arange(N_GROUPS)
@@ -270,7 +273,7 @@ class AdaptedRun(TemperingRun):
 
 
 def concluded(
-    run: Any,
+    run: TemperingRun | ContinuousRun,
     estimate: Pooled,
     newest: Pooled,
     *,
@@ -550,7 +553,7 @@ class SimulatedTempering(SamplingEstimator):
         return start._replace(used=used, history=history)
 
     def _with_round(self, history, setup, name, value, used, n_left):
-        """The history with one more round, said where somebody listens; sweeps are a chain's."""
+        """The history with one more round, which is reported; sweeps are those of a chain."""
         log_partition = float(setup.path.base_log_partition + value[0])
         round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
         return with_round(history, value[0], value[1], used)
@@ -604,7 +607,7 @@ def _log_weights(path, stream) -> Array:
     """log f_1 - log f_0 of base draws."""
     state = path.sample_base(_LOOK, stream)
     log_base, log_first = (path.log_f(state, np.full(_LOOK, level)) for level in (0, 1))
-    return check_finite(increments(log_base, log_first), allow_zero=path.has_boundary)
+    return check_finite(log_ratio(log_base, log_first), allow_zero=path.has_boundary)
 
 
 def log_prior_of(prior, ladder):

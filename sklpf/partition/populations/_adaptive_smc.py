@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.progress import said
+from sklpf._utils.progress import report
 from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.tables import with_error
@@ -38,16 +38,16 @@ from sklpf.paths import (
     require_base,
     respace,
 )
-from sklpf.programs import Learned, descend, drift_between, learn
+from sklpf.programs import Learned, drift_between, learn, run_reverse_chains
 from sklpf.transitions import TunedTransition, default_move
 from sklpf.uncertainty import log_mean_exp
 
 _N_POPULATIONS = 10
 _N_PARTICLES = 100  # of each, in the first round, and reverse chains
 _LEVELS_PER_STEP = 2  # of the pilot, in the first round
-_MORE = 4  # times as many levels in the next round, where weights are too uneven
-_MOST_MORE = 16.0  # times as many particles, where only the error is too large
-_MARGIN = 1.2  # in their number
+_LEVEL_GROWTH = 4  # times as many levels in the next round, where weights are too uneven
+_MAX_PARTICLE_GROWTH = 16.0  # times as many particles, where only the error is too large
+_PARTICLE_MARGIN = 1.2  # in their number
 _N_FITTED = 2000  # points to which a later base is fitted
 _MOST_FITTED = 4000  # in the first round
 _ENOUGH_TO_FIT = 50.0  # effective number of ancestors of these
@@ -75,7 +75,7 @@ class LearnedRun(PopulationRun):
         The largest difference of a mean or a variance at the target, in standard errors: of
         particles that looked for it between the first half of their time there and the second, and
         between the points to which the base was fitted and the populations that came from it.
-    goes_on : bool
+    exploration_incomplete : bool
         Whether walks from the outermost particles still got further when they ended, or the last
         search for modes still found some that particles had missed.
     n_rounds : int
@@ -96,7 +96,7 @@ class LearnedRun(PopulationRun):
     n_learning_sweeps: int = 0
     reached: float = 1.0
     drift: float = 0.0
-    goes_on: bool = False
+    exploration_incomplete: bool = False
     n_rounds: int = 1
     tol: float = 0.1
 
@@ -111,7 +111,7 @@ class LearnedRun(PopulationRun):
             return (raised("search-not-over", "stopped", "stopped", beta=self.reached),)
         if self.drift > threshold("search-not-over", "most_drift"):
             return (raised("search-not-over", "spread", drift=self.drift),)
-        return (raised("search-not-over", "found more"),) if self.goes_on else ()
+        return (raised("search-not-over", "found more"),) if self.exploration_incomplete else ()
 
     def _read(self) -> PartitionResult:
         result = super()._read()
@@ -334,9 +334,9 @@ class AdaptiveSMC(SamplingEstimator):
             base = fit_base(np.concatenate([fitted, learned.found]), n_fitted, path.bounds, rng)
             base = defensive(base, path.base, path.bounds)
             own_seed = seeded(seed).of("round", n_rounds).seed
-            if self.checks and (n_rounds == 1 or search.goes_on):
+            if self.checks and (n_rounds == 1 or search.exploration_incomplete):
                 search = self._search(
-                    counted, learned.passed, points, base, own_seed, evaluations, search
+                    counted, learned.climb_starts, points, base, own_seed, evaluations, search
                 )
             rebased = _from_base(path, base, search.lost, points)
             known, populations, n_levels = self._sample_populations(
@@ -354,11 +354,12 @@ class AdaptiveSMC(SamplingEstimator):
                 n_learning_sweeps=learned.n_sweeps,
                 reached=learned.beta,
                 drift=learned.drift,
-                goes_on=learned.goes_on or search.goes_on,
+                exploration_incomplete=learned.exploration_incomplete
+                or search.exploration_incomplete,
                 n_rounds=n_rounds,
                 tol=self.tol,
             )
-            effective = learned_run.read().diagnostics["effective_families"]
+            effective = learned_run.read().diagnostics["effective_ancestors"]
             if effective >= _ENOUGH_TO_FIT:
                 chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
                 new = rebased.position(rebased.take(populations.chains.state, chosen))
@@ -369,23 +370,25 @@ class AdaptiveSMC(SamplingEstimator):
                 n_effective = effective
             result = learned_run.read()
             value = with_error(result.log_partition, result.std_error)
-            said(functools.partial("round {}: log Z = {}".format, n_rounds, value))
+            report(functools.partial("round {}: log Z = {}".format, n_rounds, value))
             of_search = learned_run.search_alarms()
             causes = [alarm for alarm in result.alarms if alarm not in of_search]
             # A base that is fitted to what has moved would cover more.
             most_drift = threshold("search-not-over", "most_drift")
-            is_settled = not learned.goes_on and learned.drift <= most_drift
-            grows = is_settled and (learned_run.drift > most_drift or search.goes_on)
+            is_settled = not learned.exploration_incomplete and learned.drift <= most_drift
+            grows = is_settled and (learned_run.drift > most_drift or search.exploration_incomplete)
             if not causes and not grows:
                 break
             n_moves = n_levels * n_particles * _N_POPULATIONS
             growth = 1.0
             if is_imprecise(causes):
-                growth = min(_MARGIN * (result.std_error / self.tol) ** 2, _MOST_MORE)
+                growth = min(
+                    _PARTICLE_MARGIN * (result.std_error / self.tol) ** 2, _MAX_PARTICLE_GROWTH
+                )
                 n_particles = int(np.ceil(growth * n_particles))
             elif causes:
-                growth = float(_MORE)
-                levels_per_step *= _MORE
+                growth = float(_LEVEL_GROWTH)
+                levels_per_step *= _LEVEL_GROWTH
             if n_sweeps + evaluations.n + growth * n_moves > self.max_sweeps:
                 break
         return rebased, learned_run
@@ -407,14 +410,14 @@ class AdaptiveSMC(SamplingEstimator):
             random_state=seed,
             n_jobs=self.n_jobs,
         )
-        run, plan, populations = smc._rise(path, seed)
-        down = descend(
+        run, plan, populations = smc._run_forward(path, seed)
+        reverse = run_reverse_chains(
             plan.path, tuned, path.at(starts), seeded(seed).of("reverse").key, self.n_jobs
         )
         known = vars(run) | {
-            "down": down,
-            "n_sweeps": run.n_sweeps + tuned.pilot.n_moves + down.size,
-            "extra_sweeps": {"pilot": tuned.pilot.n_moves, "reverse chains": down.size},
+            "reverse": reverse,
+            "n_sweeps": run.n_sweeps + tuned.pilot.n_moves + reverse.size,
+            "extra_sweeps": {"pilot": tuned.pilot.n_moves, "reverse chains": reverse.size},
             "draws": smc._draws(plan.path, populations),
         }
         return known, populations, n_levels
@@ -429,13 +432,13 @@ class Search(NamedTuple):
         Around modes, of the first climbs.
     lost : list of Regions
         Those that hold no particle, of each search.
-    goes_on : bool
+    exploration_incomplete : bool
         Whether the last climbs still found some of these.
     """
 
     regions: Regions | None
     lost: list[Regions]
-    goes_on: bool
+    exploration_incomplete: bool
 
 
 def _findings(search: Search, evaluations: Evaluations) -> Findings | None:

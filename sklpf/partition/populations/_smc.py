@@ -1,5 +1,5 @@
-"""SMC: sequential Monte Carlo samplers, populations of particles that are resampled on their way up
-the ladder.
+"""SMC: sequential Monte Carlo samplers, populations of particles that are resampled on their way
+through the ladder.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
 from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import require_base
 from sklpf.programs import (
-    FEWEST_BACK,
+    FEWEST_REVERSE,
     SETTLING,
     Draws,
-    ascend,
+    ancestor_weights_of,
     check_alive,
-    descend,
     draws_of,
-    family_weights,
+    run_populations,
+    run_reverse_chains,
     settle,
     target_summaries,
 )
@@ -42,7 +42,7 @@ _POPULATION = ("population",)
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PopulationRun(Run):
-    """Record of G independent populations of N particles on their way up a ladder of K levels.
+    """Record of G independent populations of N particles on a ladder of K levels.
 
     Attributes
     ----------
@@ -59,8 +59,8 @@ class PopulationRun(Run):
         weights of annealed importance sampling.
     summaries : ndarray of shape (G, 2, S)
         Weighted means of the path's summaries of the states at the target, and of their squares.
-    down : ndarray of shape (n, K - 1)
-        log f_(k+1) - log f_k of chains that went down from the target, where they left level k + 1.
+    reverse : ndarray of shape (n, K - 1)
+        log f_(k+1) - log f_k of reverse chains, where they left level k + 1.
         None of them without checks.
     acceptance : ndarray or None
         Mean acceptance probability at every level but the first; None if no move is rejected.
@@ -70,15 +70,15 @@ class PopulationRun(Run):
 
     described = {
         **CURVE,
-        "effective_families": Diagnostic("effective number of ancestors", "high"),
-        "effective_families_from_target": Diagnostic("… by the reverse chains", "high"),
+        "effective_ancestors": Diagnostic("effective number of ancestors", "high"),
+        "effective_ancestors_from_target": Diagnostic("… by the reverse chains", "high"),
         "between_populations": Diagnostic("share of the variance between populations", "low"),
         **LOWER_BOUND,
         **MOVES,
         "log_partition_by_population": Diagnostic(dimensions=_POPULATION, per_chain=True),
         "effective_sizes": Diagnostic(dimensions=("population", "level"), per_chain=True),
         "n_resamplings": Diagnostic("resamplings of a population", "", _POPULATION, per_chain=True),
-        "families": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
+        "ancestors": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
     }
 
     family = "population"
@@ -88,27 +88,27 @@ class PopulationRun(Run):
     resampled: Integers
     log_weights: Array
     summaries: Array
-    down: Array
+    reverse: Array
     acceptance: Array | None = None
     pilot: Any = None
 
     def _read(self) -> PartitionResult:
         by_population = log_mean_exp(self.log_weights, axis=1)
         groups = mean_weight(by_population)
-        families = mean_weight(self.log_weights.ravel())
+        ancestors = mean_weight(self.log_weights.ravel())
         log_partition = self.base_log_partition + groups.log_mean
-        std_error = max(groups.std_error, families.delta)
+        std_error = max(groups.std_error, ancestors.delta)
         alive = by_population > -np.inf
         n_populations, n_particles = self.log_weights.shape
         from_target: dict[str, float] = {}
-        if len(self.down):
+        if len(self.reverse):
             variance = population_seen_from_target(
-                self.down, self.resampled[alive], self.log_means[alive], n_particles
+                self.reverse, self.resampled[alive], self.log_means[alive], n_particles
             )
             reverse = np.sqrt(variance / n_populations)
             std_error = max(std_error, np.sqrt((std_error**2 + reverse**2) / 2))
             from_target = {
-                "effective_families_from_target": n_populations / (variance + 1 / n_particles),
+                "effective_ancestors_from_target": n_populations / (variance + 1 / n_particles),
                 "reverse_std_error": reverse,
             }
         curve, curve_error = jackknife(
@@ -120,14 +120,14 @@ class PopulationRun(Run):
             "log_partition_by_population": self.base_log_partition + by_population,
             "effective_sizes": self.effective_sizes,
             "n_resamplings": self.resampled.sum(axis=1),
-            "families": np.sum(self.log_weights > -np.inf, axis=1),
-            "effective_families": effective_sample_size(self.log_weights.ravel()),
+            "ancestors": np.sum(self.log_weights > -np.inf, axis=1),
+            "effective_ancestors": effective_sample_size(self.log_weights.ravel()),
             **from_target,
             "between_populations": (
                 between_groups(means, squares, 1) if len(means) > 1 else np.nan
             ),
             "group_std_error": groups.std_error,
-            "family_std_error": families.delta,
+            "ancestor_std_error": ancestors.delta,
             "lower_bound": log_partition - np.log(20),
             **move_diagnostics(self),
         }
@@ -176,12 +176,12 @@ class SMC(SamplingEstimator):
         and the interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` holds
         ``log_partition_by_population`` (G,); ``curve_std_error`` (K,), by the jackknife, of
         ``result_.log_partition_curve``; ``effective_sizes`` (G, K), of the particles at every level
-        before they are resampled; ``n_resamplings`` and ``families`` (G,), how often particles were
-        resampled, and how many of those that started have descendants at the target;
-        ``effective_families``, the effective number of ancestors, and
-        ``effective_families_from_target``, that by the reverse chains; ``between_populations``, the
-        share of the target states' variance that lies between populations; the standard errors
-        ``group_std_error``, ``family_std_error`` and ``reverse_std_error``; ``acceptance`` and
+        before they are resampled; ``n_resamplings`` and ``ancestors`` (G,), how often particles
+        were resampled, and how many of those that started have descendants at the target;
+        ``effective_ancestors``, the effective number of ancestors, and
+        ``effective_ancestors_from_target``, that by the reverse chains; ``between_populations``,
+        the share of the target states' variance that lies between populations; the standard errors
+        ``group_std_error``, ``ancestor_std_error`` and ``reverse_std_error``; ``acceptance`` and
         ``step_sizes`` of moves that have them; ``lower_bound``: log Z is below it with probability
         at most 5 %, even if the particles have missed modes; and ``plain_bound`` where the path has
         one.
@@ -232,22 +232,22 @@ class SMC(SamplingEstimator):
     _run_class = PopulationRun
 
     def _sample(self, path, seed) -> PopulationRun:
-        run, plan, populations = self._rise(path, seed)
+        run, plan, populations = self._run_forward(path, seed)
         run = replace(run, draws=self._draws(plan.path, populations))
         if not self.checks:
             return run
         checkpoint = self._checkpoint(path, seed)
-        n_back = max(FEWEST_BACK, self.n_particles)
+        n_reverse = max(FEWEST_REVERSE, self.n_particles)
         key = seeded(seed).of("reverse").key
         rng = seeded(seed).of("reverse", "starts").generator()
-        ends = self._settled(plan, populations, n_back, rng, "settling", checkpoint)
-        down = descend(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint)
-        n_sweeps_back = n_back * (SETTLING + down.shape[1])
+        ends = self._settled(plan, populations, n_reverse, rng, "settling", checkpoint)
+        reverse = run_reverse_chains(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint)
+        n_reverse_sweeps = n_reverse * (SETTLING + reverse.shape[1])
         return replace(
             run,
-            down=down,
-            n_sweeps=run.n_sweeps + n_sweeps_back,
-            extra_sweeps=run.extra_sweeps | {"reverse chains": n_sweeps_back},
+            reverse=reverse,
+            n_sweeps=run.n_sweeps + n_reverse_sweeps,
+            extra_sweeps=run.extra_sweeps | {"reverse chains": n_reverse_sweeps},
         )
 
     @removing_checkpoints()
@@ -258,7 +258,7 @@ class SMC(SamplingEstimator):
         They make 100 sweeps at the target after that. Draws are as good as the run: approximate,
         and not independent.
         """
-        plan, populations = self._rise(path, int(rng.integers(2**31)))[1:]
+        plan, populations = self._run_forward(path, int(rng.integers(2**31)))[1:]
         plan = plan._replace(seed=int(rng.integers(2**31)))
         return self._settled(plan, populations, n, rng, "draws")
 
@@ -274,14 +274,16 @@ class SMC(SamplingEstimator):
         groups = np.repeat(np.arange(self.n_populations), self.n_particles)
         return draws_of(path, populations.chains.state, log_weights_of(populations), groups)
 
-    def _rise(self, path, seed):
+    def _run_forward(self, path, seed):
         base_log_partition = require_base(path, "SMC")
         checkpoint = self._checkpoint(path, seed)
         plan = self._plan(path, seed, self.n_particles)
         size = self.n_populations, self.n_particles, self.resample_at
         key = seeded(seed).of("forward").key
-        populations = ascend(plan.path, plan.transition, *size, key, self.n_jobs, checkpoint)
-        log_weights = family_weights(populations)
+        populations = run_populations(
+            plan.path, plan.transition, *size, key, self.n_jobs, checkpoint
+        )
+        log_weights = ancestor_weights_of(populations)
         check_alive(log_weights.ravel())
         records = populations.records
         rates = records[..., 3].mean(axis=0)
@@ -295,7 +297,7 @@ class SMC(SamplingEstimator):
             resampled=_from_base(records[..., 2], 0).astype(np.int64),
             log_weights=log_weights,
             summaries=target_summaries(path, populations),
-            down=np.empty((0, len(plan.path.ladder) - 1)),
+            reverse=np.empty((0, len(plan.path.ladder) - 1)),
             acceptance=None if np.isnan(rates).any() else rates,
             pilot=plan.transition.pilot,
             n_sweeps=plan.n_sweeps + n_moves + anew,
@@ -320,8 +322,8 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     n_all = run.log_weights.size
     share = threshold("few-effective", "ancestor_share")
     needed = min(threshold("few-effective", "ancestors"), share * n_all)
-    here = diagnostics["effective_families"]
-    there = diagnostics.get("effective_families_from_target", np.inf)
+    here = diagnostics["effective_ancestors"]
+    there = diagnostics.get("effective_ancestors_from_target", np.inf)
     alarms = []
     if here < needed:
         alarms.append(

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,11 +27,11 @@ from sklpf.partition.alarms import raised
 from sklpf.partition.checks.missed_mass import with_missed_mass
 from sklpf.paths import require_base
 from sklpf.programs import (
-    FEWEST_BACK,
+    FEWEST_REVERSE,
     Arrivals,
     Plan,
-    anneal_down,
-    anneal_up,
+    anneal_forward,
+    anneal_reverse,
     check_alive,
     draws_of,
     enough_levels,
@@ -40,18 +40,22 @@ from sklpf.programs import (
 from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.transitions import HMC, Transition
 
+if TYPE_CHECKING:
+    from sklpf.partition._base import PartitionEstimator
+    from sklpf.partition.weights._independent import ImportanceSampling
+
 _WIDE = 0.5  # nats, of the log weights of reverse chains
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class AnnealingRun(RunInRounds):
-    """Log weights of independent chains that went up the ladder, and of reverse chains.
+    """Log weights of independent forward chains, and of reverse chains.
 
     Attributes
     ----------
-    up : ndarray of shape (n,)
+    forward : ndarray of shape (n,)
         Log weights of chains from the base to the target: the mean weight is unbiased for Z / Z_0.
-    down : ndarray of shape (n_starts, 1) or None
+    reverse : ndarray of shape (n_starts, 1) or None
         Log weights of reverse chains, from where forward chains arrived, drawn by weight; none with
         ``checks=False``.
     acceptance : ndarray or None
@@ -76,8 +80,8 @@ class AnnealingRun(RunInRounds):
     }
     family = "annealing"
 
-    up: Array
-    down: Array | None = None
+    forward: Array
+    reverse: Array | None = None
     acceptance: Array | None = None
     pilot: Any = None
     n_temperatures: int | None = None
@@ -85,14 +89,14 @@ class AnnealingRun(RunInRounds):
 
     def _read(self) -> PartitionResult:
         """log Z by the mean weight, with an error that the reverse chains may raise."""
-        n = len(self.up)
-        estimate = mean_weight(self.up)
-        alive = float(np.mean(self.up > -np.inf))
+        n = len(self.forward)
+        estimate = mean_weight(self.forward)
+        alive = float(np.mean(self.forward > -np.inf))
         log_partition = self.base_log_partition + estimate.log_mean
         std_error = estimate.delta
         from_target: dict[str, float] = {}
-        if self.down is not None and len(self.down):
-            seen = seen_from_target(-np.ravel(self.down), estimate.log_mean, alive)
+        if self.reverse is not None and len(self.reverse):
+            seen = seen_from_target(-np.ravel(self.reverse), estimate.log_mean, alive)
             reverse = np.sqrt(seen.variance / n)
             std_error = max(std_error, np.sqrt((std_error**2 + reverse**2) / 2))
             from_target = {
@@ -101,7 +105,7 @@ class AnnealingRun(RunInRounds):
             }
         std_error = with_missed_mass(self, log_partition, std_error)
         diagnostics = {
-            **weight_diagnostics(self.up),
+            **weight_diagnostics(self.forward),
             **from_target,
             "delta_std_error": estimate.delta,
             "jackknife_std_error": estimate.jackknife,
@@ -214,7 +218,7 @@ class AIS(SamplingEstimator):
 
     _parameter_constraints = {**ANNEALING, "n_chains": [at_least(2)]}
 
-    _run_class = AnnealingRun
+    _run_class: ClassVar[type[AnnealingRun]] = AnnealingRun
 
     def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
         return annealing_runs(self, paths, self.n_chains, seeds)
@@ -225,7 +229,7 @@ class AIS(SamplingEstimator):
 
 
 def annealing_runs(
-    estimator: Any,
+    estimator: AIS | ImportanceSampling,
     paths: Sequence[Any],
     n: int,
     seeds: Sequence[int],
@@ -235,85 +239,87 @@ def annealing_runs(
     """A run on the path of every row: n chains from the base, and with checks reverse chains from
     where these ended.
     """
-    n_back = min(n, max(FEWEST_BACK, n // 4))
-    n_more = min(n, most_reverse) - n_back
+    n_reverse = min(n, max(FEWEST_REVERSE, n // 4))
+    n_more = min(n, most_reverse) - n_reverse
 
-    def starts(plan, up):
-        return _ends_by_weight(plan, up, n_back, "reverse")
+    def starts(plan, forward):
+        return _ends_by_weight(plan, forward, n_reverse, "reverse")
 
-    starts_back = starts if estimator.checks else None
-    plans, ups, downs = anneal_both_ways(estimator, paths, n, seeds, starts_back, True)
+    reverse_starts = starts if estimator.checks else None
+    plans, arrivals, reverses = anneal_both_ways(estimator, paths, n, seeds, reverse_starts, True)
     # Few reverse chains whose log weights differ much show no rare ones.
-    wide = [t for t, down in enumerate(downs) if n_more and down.size and down.std() > _WIDE]
+    wide = [
+        t for t, reverse in enumerate(reverses) if n_more and reverse.size and reverse.std() > _WIDE
+    ]
     if wide:
         chosen = [plans[t] for t in wide]
-        states = [_ends_by_weight(plans[t], ups[t], n_more, "more reverse") for t in wide]
-        more = anneal_down(chosen, states, 1, "more reverse", estimator.n_jobs, settles=True)
+        states = [_ends_by_weight(plans[t], arrivals[t], n_more, "more reverse") for t in wide]
+        more = anneal_reverse(chosen, states, 1, "more reverse", estimator.n_jobs, settles=True)
         for t, further in zip(wide, more):
-            downs[t] = np.concatenate([downs[t], further])
+            reverses[t] = np.concatenate([reverses[t], further])
     runs = []
-    for plan, up, down in zip(plans, ups, downs):
+    for plan, forward, reverse in zip(plans, arrivals, reverses):
         draws = None
         if estimator._keeps_draws:
-            draws = draws_of(plan.path, up.state, up.log_weights, np.arange(n))
+            draws = draws_of(plan.path, forward.state, forward.log_weights, np.arange(n))
         run = estimator._run_class(
             draws=draws,
             history=plan.history + [plan.path.base_log_partition, 0.0, 0.0],
-            acceptance=up.acceptance,
+            acceptance=forward.acceptance,
             pilot=plan.transition.pilot,
-            **fields_of_run(plan, up, down, True),
+            **fields_of_run(plan, forward, reverse, True),
         )
         runs.append(run)
     return runs
 
 
 def anneal_both_ways(
-    estimator: Any,
+    estimator: PartitionEstimator,
     paths: Sequence[Any],
     n: int,
     seeds: Sequence[int],
     starts: Callable[[Plan, Arrivals], Any] | None,
     settles: bool,
 ) -> tuple[list[Plan], list[Arrivals], list[Array]]:
-    """Anneal n chains of every row up, and then chains from the states that starts(plan, arrivals)
-    gives down, none without `starts`.
+    """Anneal n forward chains of every row, and then reverse chains from the states that
+    starts(plan, arrived) gives, none without `starts`.
 
-    Returns every row's plan, the chains that went up, and the log weights of those that went down.
+    Returns every row's plan, its forward chains, and the log weights of its reverse chains.
     """
     require_base(paths[0], type(estimator).__name__)
     options = estimator.n_jobs, estimator._checkpoint(paths[0], seeds[0])
     plans = estimator._plans(paths, seeds, n)
-    ups = anneal_up(plans, n, "forward", *options)
+    arrivals = anneal_forward(plans, n, "forward", *options)
     if starts is None:
-        return plans, ups, [np.empty((0, 1)) for _ in plans]
-    states = [starts(plan, up) for plan, up in zip(plans, ups)]
-    return plans, ups, anneal_down(plans, states, 1, "reverse", *options, settles)
+        return plans, arrivals, [np.empty((0, 1)) for _ in plans]
+    states = [starts(plan, forward) for plan, forward in zip(plans, arrivals)]
+    return plans, arrivals, anneal_reverse(plans, states, 1, "reverse", *options, settles)
 
 
-def fields_of_run(plan: Plan, up: Arrivals, down: Array, settles: bool) -> dict[str, Any]:
+def fields_of_run(plan: Plan, forward: Arrivals, reverse: Array, settles: bool) -> dict[str, Any]:
     """Shared fields of runs of chains that were annealed both ways."""
     n_moves = len(plan.path.ladder) - 1
-    n_back = n_moves + (n_settling(n_moves) if settles else 0)
-    extra_sweeps = {"pilot": plan.n_sweeps, "reverse chains": len(down) * n_back}
+    n_reverse = n_moves + (n_settling(n_moves) if settles else 0)
+    extra_sweeps = {"pilot": plan.n_sweeps, "reverse chains": len(reverse) * n_reverse}
     return {
         "ladder": plan.path.ladder,
         "base_log_partition": plan.path.base_log_partition,
-        "n_sweeps": len(up.log_weights) * n_moves + sum(extra_sweeps.values()),
+        "n_sweeps": len(forward.log_weights) * n_moves + sum(extra_sweeps.values()),
         "extra_sweeps": extra_sweeps,
-        "up": up.log_weights,
-        "down": down,
+        "forward": forward.log_weights,
+        "reverse": reverse,
     }
 
 
-def _ends_by_weight(plan, up, n, stream):
+def _ends_by_weight(plan, forward, n, stream):
     """The state of n forward chains where they ended, drawn in proportion to their weights
     (systematic resampling).
 
     A chain that was left behind in a tail has hardly any weight, and is no draw from the target.
     """
-    check_alive(up.log_weights)
+    check_alive(forward.log_weights)
     uniform = plan.stream(stream, "starts").generator().random()
-    return plan.path.take(up.state, systematic(up.log_weights, n, uniform))
+    return plan.path.take(forward.state, systematic(forward.log_weights, n, uniform))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

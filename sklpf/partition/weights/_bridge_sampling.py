@@ -235,7 +235,8 @@ class BridgeSampling(PartitionEstimator):
     to either side; or if means and variances of the draws, where they overlap with the proposal's,
     differ from the density's by more than the effective number of draws explains. Then the draws
     are not of this density, or too few. A mode that no chain has visited raises an alarm only if an
-    optimiser finds it from other starts.
+    optimiser finds it from other starts, for which it takes about as many evaluations as the
+    bridges, and at least 12,000; `check_draws` searches longer.
 
     Examples
     --------
@@ -262,6 +263,7 @@ class BridgeSampling(PartitionEstimator):
     }
 
     _run_class = BridgeRun
+    _searches_fully = False  # for modes: else about as long as the bridge takes
 
     def fit(self, path, y=None, *, draws: Any = None) -> Self:
         """Estimate the log partition function from draws of the target.
@@ -310,7 +312,7 @@ class BridgeSampling(PartitionEstimator):
                 f" {type(path).__name__}"
             )
         path = copy.copy(path)
-        # The base is not used: nothing is said of it.
+        # The base is not used: no alarm is about it.
         path.tail_alarms = ()
         path.may_be_nan = False
         path.base_chosen = ""
@@ -349,6 +351,8 @@ class BridgeSampling(PartitionEstimator):
         described = np.concatenate([points, log_f[..., np.newaxis]], axis=2)
         chains = np.repeat(np.arange(len(points)), points.shape[1])
         every = Draws(flat, np.zeros(log_f.size), chains)
+        if not self._searches_fully:
+            path.most_search_evaluations = max(density.n_evaluations, 12_000)
         return BridgeRun(
             bridges=bridges,
             checks=checks,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.progress import said
+from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, seeded
 from sklpf.exploration import EFFICIENT, Cover, Evaluator, disagreement, explore
 from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
@@ -18,10 +18,13 @@ from sklpf.partition._run_alarms import tol_alarms, weight_alarms, weight_diagno
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import Scouts, Tails, tail_alarms
 from sklpf.partition.weights._ais import AnnealingRun
-from sklpf.paths import is_own_density, require_base
+from sklpf.paths import GeometricPath, is_own_density, require_base
 from sklpf.programs import Draws
 from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, pareto_shape, standard_error
+
+if TYPE_CHECKING:
+    from sklpf.partition._base import PartitionEstimator
 
 TWO_LEVELS = np.array([0.0, 1.0])
 _EVALUATIONS = (20_000, 4_000)  # at most, and for each dimension
@@ -38,11 +41,11 @@ class ImportanceRun(AnnealingRun):
     family = "importance"
 
     def _read(self) -> PartitionResult:
-        if self.down is not None:
+        if self.reverse is not None:
             return super()._read()
-        n = len(self.up)
-        estimate = mean_weight(self.up)
-        diagnostics = weight_diagnostics(self.up)
+        n = len(self.forward)
+        estimate = mean_weight(self.forward)
+        diagnostics = weight_diagnostics(self.forward)
         return self.conclude(
             self.base_log_partition + estimate.log_mean,
             estimate.std_error,
@@ -84,10 +87,10 @@ class ExploredRun(ImportanceRun):
     log_own: Array
 
     def _read(self) -> PartitionResult:
-        n = len(self.up)
-        log_mean = float(log_mean_exp(self.up))
-        std_error = stratified_error(self.up, self.explorers)
-        diagnostics = weight_diagnostics(self.up)
+        n = len(self.forward)
+        log_mean = float(log_mean_exp(self.forward))
+        std_error = stratified_error(self.forward, self.explorers)
+        diagnostics = weight_diagnostics(self.forward)
         shape = diagnostics["pareto_shape"]
         efficiency = diagnostics["effective_sample_size"] / n
         differ = disagreement(self.log_own, self.explorers)
@@ -128,7 +131,7 @@ def stratified_error(log_weights: Array, explorers: Integers) -> float:
     return float(np.linalg.norm(errors) / len(errors))
 
 
-def explored_run(estimator: Any, path: Any, seed: int) -> ExploredRun:
+def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) -> ExploredRun:
     """Explore a path for an `ImportanceSampling`, and draw from the cover.
 
     Parameters
@@ -159,7 +162,7 @@ def explored_run(estimator: Any, path: Any, seed: int) -> ExploredRun:
         most = _EVALUATIONS[0] + _EVALUATIONS[1] * path.n_dimensions
     evaluator = Evaluator(path, estimator._checkpoint(path, seed))
     cover = explore(path, int(_SHARE_OF_EXPLORING * most), stream.of("exploring"), evaluator)
-    said(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
+    report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
     fresh = cover.fresh
     if cover.is_over and cover.efficiency >= EFFICIENT:
         most = min(estimator.n_samples, most - cover.n_evaluations)
@@ -174,7 +177,7 @@ def explored_run(estimator: Any, path: Any, seed: int) -> ExploredRun:
         draws=Draws(fresh.points, fresh.log_weights, order).thinned(),
         findings=findings,
         cover=cover,
-        up=fresh.log_weights,
+        forward=fresh.log_weights,
         explorers=fresh.explorers,
         log_own=fresh.log_own,
         tol=estimator.tol,
@@ -202,7 +205,7 @@ def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, str
     return fresh
 
 
-def _tails(path: Any, cover: Cover, stream: Stream) -> Tails:
+def _tails(path: GeometricPath, cover: Cover, stream: Stream) -> Tails:
     """What the check of tails finds of the target against the cover, by its draws as scouts."""
     covered = copy.copy(path)
     covered.base = cover

@@ -23,6 +23,8 @@ from sklpf.partition.weights._explored import TWO_LEVELS, ImportanceRun, explore
 from sklpf.paths import (
     Evaluations,
     GeometricPath,
+    Path,
+    State,
     as_base,
     climb,
     functions_for_climbs,
@@ -158,7 +160,7 @@ class ImportanceSampling(SamplingEstimator):
             ladder=TWO_LEVELS,
             base_log_partition=draws.base_log_partition,
             draws=draws_of(path, draws.state, draws.log_weights, np.arange(self.n_samples)),
-            up=draws.log_weights,
+            forward=draws.log_weights,
         )
 
 
@@ -170,7 +172,7 @@ class BaseDraws(NamedTuple):
     base_log_partition: float
 
 
-def base_draws(path: Any, n: int, stream: Stream, who: str) -> BaseDraws:
+def base_draws(path: Path, n: int, stream: Stream, who: str) -> BaseDraws:
     """Return n draws from the base with their weights."""
     base_log_partition = require_base(path, who)
     path = path.with_ladder([0.0, 1.0])
@@ -181,8 +183,8 @@ def base_draws(path: Any, n: int, stream: Stream, who: str) -> BaseDraws:
 
 
 def check_cover(
-    path: Any,
-    state: Any,
+    path: Path,
+    state: State,
     stream: Stream,
     *,
     n_draws: int = 1000,  # of which the neighbourhood is looked at
@@ -197,7 +199,7 @@ def check_cover(
     path.at(reflect(path.bounds, position + moves, moves)[0])
 
 
-def proposing(path: Any, proposal: Any) -> Any:
+def proposing(path: Path, proposal: Any) -> Any:
     """Return the path to the same density from a proposal in the place of its base.
 
     Raises
@@ -405,7 +407,7 @@ class RejectionSampling(PartitionEstimator):
 
 
 def _climb_to_bound(
-    path: Any,
+    path: Path,
     draws: BaseDraws,
     seed: int,
     *,

@@ -31,7 +31,7 @@ _PILOT_PARTICLES = 16
 _FEWEST = 32
 _MOST = 1000
 _FILTERS_PER_BLOCK = 10
-_REVERSED = 2  # filters of a block through which chains go back
+_REVERSED = 2  # filters of a block through which reverse chains go
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -43,7 +43,7 @@ class FilterRun(Run):
     log_estimates : ndarray of shape (G,)
         Each the log of an unbiased estimate of Z, in nats.
     variance_from_target : float
-        Var Z_hat / Z^2 of an estimate, as chains say that went back from the target.
+        Var Z_hat / Z^2 of an estimate, by the reverse chains.
     resolution : float
         Standard error of the log of their mean from what none of the particles happened to do.
     n_particles, tol

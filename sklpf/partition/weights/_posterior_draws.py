@@ -15,7 +15,7 @@ from sklpf._utils.random import seeded
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised
-from sklpf.paths import has
+from sklpf.paths import Path, has
 from sklpf.programs import Draws
 from sklpf.uncertainty import count_interleaved, deinterleaved, first_axis_is_time
 
@@ -30,7 +30,7 @@ class PosteriorDraws(NamedTuple):
     alarms: tuple[Alarm, ...] = ()
 
 
-def posterior_draws(draws: Any, path: Any = None, seed: int = 0) -> PosteriorDraws:
+def posterior_draws(draws: Any, path: Path | None = None, seed: int = 0) -> PosteriorDraws:
     """Return draws in the coordinates of a path; without a path as they are.
 
     Arrays with their steps first, or with chains that take turns in one, are put into order, with a
@@ -110,7 +110,7 @@ class _NestedPoints(NamedTuple):
     parameters: NDArray
     weights: NDArray
 
-    def thinned(self, path: Any, rng: np.random.Generator) -> Array:
+    def thinned(self, path: Path, rng: np.random.Generator) -> Array:
         """Those points that a chance proportional to their weights keeps, in any order, in the
         coordinates of a path: draws of the posterior of which none is repeated.
         """
@@ -180,7 +180,7 @@ def _count_divergent(data: Any) -> int | None:
     return int(np.sum(statistics["diverging"].values))
 
 
-def _from_names(values: Mapping[str, Any], path: Any) -> Array:
+def _from_names(values: Mapping[str, Any], path: Path) -> Array:
     """Points of named parameters, each (n_chains, n_draws, ...), or of one chain (n_draws, ...)."""
     arrays = {name: as_float64(array, f"draws[{name!r}]") for name, array in values.items()}
     if not has(path, "unconstrain"):
@@ -206,7 +206,7 @@ def _from_names(values: Mapping[str, Any], path: Any) -> Array:
     return path.unconstrain(flat).reshape(*leading.pop(), -1)
 
 
-def _checked(points: Array, path: Any) -> Array:
+def _checked(points: Array, path: Path | None) -> Array:
     """Points (n_chains, n_draws, d), of one chain where they are (n, d)."""
     d = "d" if path is None else path.n_dimensions
     if points.ndim not in (2, 3) or (path is not None and points.shape[-1] != d):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,9 +23,12 @@ from sklpf.partition.exact import MAX_LOG2_STATES, Exact
 from sklpf.partition.levels import ParallelTempering
 from sklpf.partition.weights._ais import anneal_both_ways, fields_of_run
 from sklpf.paths import has, map_state, n_chains, require_base
-from sklpf.programs import anneal_down
+from sklpf.programs import anneal_reverse
 from sklpf.reweighting import bar, mean_weight, overlap
 from sklpf.uncertainty import FALSE_ALARM, jackknife, log_mean_exp
+
+if TYPE_CHECKING:
+    from sklpf.partition._base import PartitionEstimator
 
 STATEMENTS = {
     "exact": "upper bound",
@@ -40,7 +43,7 @@ class ReverseRun(Run):
 
     Attributes
     ----------
-    down : ndarray of shape (n_starts, n_chains_per_start)
+    reverse : ndarray of shape (n_starts, n_chains_per_start)
         Log weights of the reverse chains, in nats: from exact starts the mean weight is unbiased
         for Z_0 / Z.
     starts : {"exact", "tempered", "given"}
@@ -53,11 +56,11 @@ class ReverseRun(Run):
         "log_partition_by_start": Diagnostic(dimensions=("start",), per_chain=True),
     }
 
-    down: Array
+    reverse: Array
     starts: str
 
     def _read(self) -> PartitionResult:
-        by_start = log_mean_exp(self.down, axis=1)
+        by_start = log_mean_exp(self.reverse, axis=1)
 
         def estimate(keep):
             log_mean = (
@@ -65,18 +68,18 @@ class ReverseRun(Run):
             )
             return self.base_log_partition - log_mean
 
-        log_partition, std_error = jackknife(estimate, len(self.down))
+        log_partition, std_error = jackknife(estimate, len(self.reverse))
         diagnostics = {
-            **weight_diagnostics(self.down.ravel()),
+            **weight_diagnostics(self.reverse.ravel()),
             "starts": self.starts,
-            "log_weights": self.down,
+            "log_weights": self.reverse,
             "log_partition_by_start": self.base_log_partition - by_start,
         }
         result = self.conclude(
             log_partition,
             std_error,
-            len(self.down) - 1,
-            alarms=weight_alarms(self.down.size, diagnostics, self.family),
+            len(self.reverse) - 1,
+            alarms=weight_alarms(self.reverse.size, diagnostics, self.family),
             diagnostics=diagnostics,
             statement=STATEMENTS[self.starts],
         )
@@ -178,19 +181,19 @@ class RAISE(SamplingEstimator):
         plan = self._plan(path, seed, n_pilot_chains)
         starts, kind = find_starts(self, plan.path, self.n_starts, seed)
         m = self.n_chains_per_start
-        down = anneal_down([plan], [starts], m, "reverse", self.n_jobs, checkpoint)[0]
-        n_sweeps = plan.n_sweeps + down.size * (len(plan.path.ladder) - 1)
+        reverse = anneal_reverse([plan], [starts], m, "reverse", self.n_jobs, checkpoint)[0]
+        n_sweeps = plan.n_sweeps + reverse.size * (len(plan.path.ladder) - 1)
         return ReverseRun(
             ladder=plan.path.ladder,
             base_log_partition=base_log_partition,
             n_sweeps=n_sweeps,
             extra_sweeps={"pilot": plan.n_sweeps},
-            down=down,
+            reverse=reverse,
             starts=kind,
         )
 
 
-def find_starts(estimator: Any, path, n: int, seed: int) -> tuple[Any, str]:
+def find_starts(estimator: PartitionEstimator, path, n: int, seed: int) -> tuple[Any, str]:
     """The state of n chains at the target, or at `estimator.starts`, and what it is: exact,
     tempered or given.
     """
@@ -242,10 +245,10 @@ class BidirectionalRun(Run):
 
     Attributes
     ----------
-    up : ndarray of shape (n,)
+    forward : ndarray of shape (n,)
         Log weights of the chains from the base to the target, in nats: the mean weight is unbiased
         for Z / Z_0.
-    down : ndarray of shape (n_starts, 1)
+    reverse : ndarray of shape (n_starts, 1)
         Log weights of the reverse chains, in nats: from exact starts the mean weight is unbiased
         for Z_0 / Z.
     starts : {"exact", "tempered", "given"}
@@ -265,8 +268,8 @@ class BidirectionalRun(Run):
         "reverse_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
     }
 
-    up: Array
-    down: Array
+    forward: Array
+    reverse: Array
     starts: str
     most_groups: int = 100
 
@@ -274,17 +277,19 @@ class BidirectionalRun(Run):
         """The estimate, its jackknife error and the alarms from the log weights of both
         directions.
         """
-        up = self.up
-        down = self.down.ravel()
-        forward, reverse = mean_weight(up), mean_weight(down)
-        log_ratio, error_up = _jackknife(lambda kept: bar(kept, down), up, self.most_groups)
-        _, error_down = _jackknife(lambda kept: bar(up, kept), down, self.most_groups)
+        forward = self.forward
+        reverse = self.reverse.ravel()
+        from_base, from_target = mean_weight(forward), mean_weight(reverse)
+        log_ratio, error_forward = _jackknife(
+            lambda kept: bar(kept, reverse), forward, self.most_groups
+        )
+        _, error_reverse = _jackknife(lambda kept: bar(forward, kept), reverse, self.most_groups)
 
-        n = min(len(up), len(down))
+        n = min(len(forward), len(reverse))
         degrees = min(n, self.most_groups) - 1
-        gap = -reverse.log_mean - forward.log_mean
-        gap_std_error = np.hypot(forward.std_error, reverse.std_error)
-        shared = overlap(up, down, log_ratio)
+        gap = -from_target.log_mean - from_base.log_mean
+        gap_std_error = np.hypot(from_base.std_error, from_target.std_error)
+        shared = overlap(forward, reverse, log_ratio)
         alarms = _gap_alarms(gap, gap_std_error, degrees, self.starts == "exact")
         needed = min(threshold("few-effective", "overlapping"), n / 2)
         if shared * n < needed:
@@ -294,20 +299,20 @@ class BidirectionalRun(Run):
 
         result = self.conclude(
             self.base_log_partition + log_ratio,
-            np.hypot(error_up, error_down),
+            np.hypot(error_forward, error_reverse),
             degrees,
             alarms=alarms,
             diagnostics={
-                "forward_log_partition": self.base_log_partition + forward.log_mean,
-                "forward_std_error": forward.std_error,
-                "reverse_log_partition": self.base_log_partition - reverse.log_mean,
-                "reverse_std_error": reverse.std_error,
+                "forward_log_partition": self.base_log_partition + from_base.log_mean,
+                "forward_std_error": from_base.std_error,
+                "reverse_log_partition": self.base_log_partition - from_target.log_mean,
+                "reverse_std_error": from_target.std_error,
                 "gap": gap,
                 "gap_std_error": gap_std_error,
                 "overlap": shared,
                 "starts": self.starts,
-                "forward_log_weights": up,
-                "reverse_log_weights": down,
+                "forward_log_weights": forward,
+                "reverse_log_weights": reverse,
             },
         )
         if self.starts == "exact":
@@ -395,7 +400,7 @@ class BDMC(SamplingEstimator):
         n = self.n_chains
         kinds = []
 
-        def starts(plan, up):
+        def starts(plan, forward):
             path = plan.path
             if known:
                 state = path.take(path.exact_start(), np.zeros(n, dtype=np.int64))

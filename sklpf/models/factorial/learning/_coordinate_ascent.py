@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 from sklpf._utils.numbers import check_count
-from sklpf._utils.progress import said, stage
+from sklpf._utils.progress import report, stage
 from sklpf._utils.random import draw_seed
 from sklpf.models._learning import fitted_values, same_values
 from sklpf.models.factorial.learning._moves import improve, leading_eigenvalues
@@ -77,7 +77,7 @@ class Trainer:
         self.component_variance = components
         self.probability = np.broadcast_to(probability, model.n_components)
         self.tempering = tempering_of(model)
-        self.temperature = 1.0 if self.tempering is None else self._highest_temperature()
+        self.temperature = self._highest_temperature()
 
     def run(self, rng) -> tuple[FactorialPosterior, list[Sweep]]:
         """Return the posterior that a random start leads to, and the sweeps on the way: those of
@@ -121,11 +121,13 @@ class Trainer:
                 posterior = improve(posterior, moving, model.n_moves, self.variance, record)
                 posterior.forced = tuple(range(model.n_components))
                 sweep(None)
-        said(lambda: f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps and moves")
+        report(lambda: f"bound = {steps[-1].elbo:.6g} after {len(steps)} sweeps and moves")
         return posterior, steps
 
     def _highest_temperature(self) -> float:
         """The temperature to begin at, cautiously below where components die out."""
+        if self.tempering is None:
+            return 1.0
         if self.tempering.initial_temperature != "auto":
             return float(self.tempering.initial_temperature)
         with np.errstate(over="ignore", invalid="ignore"):

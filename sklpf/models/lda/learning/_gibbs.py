@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf._utils.layout import aligned_zeros, padded
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import parallel_map
-from sklpf._utils.progress import said
+from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, draw_seed, seeded
 from sklpf._utils.warnings import warn
 from sklpf.models.lda._counts import lengths, whole_counts
@@ -72,7 +72,7 @@ def fit_gibbs(model, X: sp.csr_matrix) -> None:
         run = functools.partial(_run_chain, start)
         chains = parallel_map(run, keys, n_jobs=model.n_jobs, stage="chain")
         for i, chain in enumerate(chains):
-            said(functools.partial(_line, chain, f"chain {i + 1} of {len(chains)}"))
+            report(functools.partial(_line, chain, f"chain {i + 1} of {len(chains)}"))
         best = max(chains, key=lambda chain: _quarter(chain.log_joint, 1).mean())
 
     if model.learn_doc_topic_prior:
