@@ -80,14 +80,14 @@ class Evaluator:
     ----------
     n : int
         Points at which the density was asked for.
-    n_nan : int
-        Those of them at which it failed or gave NaN.
+    failed : ndarray of bool of shape (n,)
+        Points of the last call at which it failed or gave NaN.
     """
 
     def __init__(self, path: Path, checkpoint: Checkpoint | None = None):
         self.path = path
         self.n = 0
-        self.n_nan = 0
+        self.failed = np.zeros(0, dtype=bool)
         self._checkpoint = checkpoint
         self._values = np.empty(0)
         self._n_calls = 0
@@ -117,9 +117,8 @@ class Evaluator:
             raise ValueError(
                 f"log_density is inf at {shown(x[infinite][0])}: it must be a number or -inf"
             )
-        failed = np.isnan(values)
-        self.n_nan += int(failed.sum())
-        return np.where(failed, -np.inf, values)
+        self.failed = np.isnan(values)
+        return np.where(self.failed, -np.inf, values)
 
 
 class Target:
