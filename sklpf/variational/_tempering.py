@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -88,7 +88,7 @@ def tempering_of(model) -> Tempering | None:
     """Return the tempering that a model's parameter stands for, or raise ValueError for its
     parameters.
     """
-    tempering = model.tempering
+    tempering: Any = model.tempering
     if isinstance(tempering, str):
         return Tempering(tempering)
     if tempering is not None:
