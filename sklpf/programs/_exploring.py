@@ -53,9 +53,9 @@ def explore(
 
     A mixture is fitted to all points. Outermost are those with the largest weights, target over
     mixture, and the smallest and largest in each coordinate: if particles have missed a part of the
-    target, these are next to it. Walks leave the target invariant. If the points already covered the
-    target, walks would return to them. Where a walk reaches a larger weight, its places join the
-    points, and the next walks start further out.
+    target, these are next to it. Walks leave the target invariant. If the points already covered
+    the target, walks would return to them. Where a walk reaches a larger weight, its places join
+    the points, and the next walks start further out.
 
     Parameters
     ----------
