@@ -89,8 +89,9 @@ def tempering_of(model) -> Tempering | None:
     parameters.
     """
     tempering: Any = model.tempering
-    if isinstance(tempering, str):
+    if tempering is None:
+        return None
+    if not isinstance(tempering, Tempering):
         return Tempering(tempering)
-    if tempering is not None:
-        tempering._validate_params()
+    tempering._validate_params()
     return tempering
