@@ -101,9 +101,7 @@ class Display:
                 )
             setattr(self, name, value)
 
-    def _panels_in_a_row(
-        self, ax: Axes | None, n: int, size: tuple[float, float], **options
-    ) -> NDArray:
+    def _panels_in_a_row(self, ax: Any, n: int, size: tuple[float, float], **options) -> NDArray:
         """As `_panels`: n side by side, or fewer where one Axes has no room for them."""
         n_columns = n
         if np.ndim(ax) == 0 and hasattr(ax, "bbox"):

@@ -220,7 +220,7 @@ class RunDisplay(ResultDisplay):
         return cls._of(check_result(result), None, level).plot(ax, panels=panels)
 
     @classmethod
-    def from_estimator(
+    def from_estimator(  # type: ignore[override]
         cls, estimator, *, level: float = 0.95, ax: Any = None, panels: Any = None
     ) -> Self:
         """Draw the result and the run of a fitted partition estimator, or of a model's log Z.
@@ -251,7 +251,7 @@ class RunDisplay(ResultDisplay):
         return cls._of(result, run, level).plot(ax, panels=panels)
 
     @classmethod
-    def _of(cls, result: PartitionResult, run: Run, level: float) -> Self:
+    def _of(cls, result: PartitionResult, run: Any, level: float) -> Self:
         """The display of a result, and of its run where that is known."""
         check_level(level)
         drawn = {}
@@ -430,7 +430,7 @@ def _of_result(result: PartitionResult, level: float) -> dict[str, Any]:
     return drawn
 
 
-def _of_run(run: Run, result: PartitionResult) -> dict[str, Any]:
+def _of_run(run: Any, result: PartitionResult) -> dict[str, Any]:
     """Parameters of the display that a run has and its result has not."""
     drawn: dict[str, Any] = {}
     if isinstance(run, PopulationRun):
