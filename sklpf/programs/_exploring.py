@@ -52,10 +52,10 @@ def explore(
     """Walk from the outermost points until no walk gets further.
 
     A mixture is fitted to all points. Outermost are those with the largest weights, target over
-    mixture, and the smallest and largest in each coordinate. If particles have not been everywhere,
-    it is they that stand at the edge of what is missing. Walks leave the target invariant, and were
-    the points all over it, they would lead back. Where one of them gets to a larger weight, its
-    places join the points, and the next walks start further out.
+    mixture, and the smallest and largest in each coordinate: if particles have missed a part of the
+    target, these are next to it. Walks leave the target invariant. If the points already covered
+    the target, walks would return to them. Where a walk reaches a larger weight, its places join
+    the points, and the next walks start further out.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class _Carry(NamedTuple):
     found: Array  # (m, d)
     fitted: Array  # (k, d)
     exploration_incomplete: bool
-    n_times: int  # that are wanted
+    n_times: int  # that they are to forget
     stage: int
 
 
