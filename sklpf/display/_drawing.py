@@ -102,11 +102,11 @@ class Display:
             setattr(self, name, value)
 
     def _panels_in_a_row(
-        self, ax: Axes | None, n: int, size: tuple[float, float], **options
+        self, ax: Axes | NDArray | None, n: int, size: tuple[float, float], **options
     ) -> NDArray:
         """As `_panels`: n side by side, or fewer where one Axes has no room for them."""
         n_columns = n
-        if np.ndim(ax) == 0 and hasattr(ax, "bbox"):
+        if hasattr(ax, "bbox"):
             room = max(int(width(ax) / _NARROWEST), 1)
             n_columns = max(count for count in range(1, n + 1) if n % count == 0 and count <= room)
         return self._panels(ax, n // n_columns, n_columns, size, **options)

@@ -220,7 +220,7 @@ class RunDisplay(ResultDisplay):
         return cls._of(check_result(result), None, level).plot(ax, panels=panels)
 
     @classmethod
-    def from_estimator(
+    def from_estimator(  # type: ignore[override]  # without other options
         cls, estimator, *, level: float = 0.95, ax: Any = None, panels: Any = None
     ) -> Self:
         """Draw the result and the run of a fitted partition estimator, or of a model's log Z.
@@ -248,10 +248,11 @@ class RunDisplay(ResultDisplay):
         """
         result = result_of(estimator)
         run = getattr(fitted_model(estimator), "run_", None)
+        run = run if isinstance(run, Run) else None
         return cls._of(result, run, level).plot(ax, panels=panels)
 
     @classmethod
-    def _of(cls, result: PartitionResult, run: Run, level: float) -> Self:
+    def _of(cls, result: PartitionResult, run: Run | None, level: float) -> Self:
         """The display of a result, and of its run where that is known."""
         check_level(level)
         drawn = {}
@@ -430,18 +431,20 @@ def _of_result(result: PartitionResult, level: float) -> dict[str, Any]:
     return drawn
 
 
-def _of_run(run: Run, result: PartitionResult) -> dict[str, Any]:
+def _of_run(run: Run | None, result: PartitionResult) -> dict[str, Any]:
     """Parameters of the display that a run has and its result has not."""
     drawn: dict[str, Any] = {}
+    if run is None:
+        return drawn
     if isinstance(run, PopulationRun):
         drawn["effective_shares"] = run.effective_sizes / run.log_weights.shape[1]
-    regions = run.regions if isinstance(run, Run) and run.draws is not None else None
-    if regions is not None and len(regions.radii):
+    draws, regions = run.draws, run.regions
+    if draws is not None and regions is not None and len(regions.radii):
         log_masses = regions.log_masses
         log_means = logsumexp(log_masses, axis=1) - np.log(log_masses.shape[1])
         drawn["region_masses"] = np.exp(log_means - result.log_partition)
-        inside = regions.contain(run.draws.points)
-        drawn["region_shares"] = softmax(run.draws.log_weights) @ inside
+        inside = regions.contain(draws.points)
+        drawn["region_shares"] = softmax(draws.log_weights) @ inside
     return drawn
 
 

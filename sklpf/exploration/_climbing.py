@@ -25,7 +25,8 @@ from sklpf.paths import (
 _AT_ONCE = 6  # climbs
 _LEAST_MASS = np.log(0.002)  # share of Z of a part, by Laplace's method, that matters
 _INSIDE = 0.99  # of a part's mass, within which a point is covered ...
-_HIGHER = 3.0  # ... unless the target is so many nats higher than the cover
+_HIGHER = 3.0  # ... unless the target is so many nats higher than the cover ...
+_LOW = 0.01  # ... or lower than at this share of its mass
 _FLAT = 1.0  # nats by which it is nowhere higher around points where climbs from the cover end
 _FARTHER = 1.5  # differences of points by which climbs begin away from modes
 _N_NEW = 3  # parts on the way of climbs
@@ -70,6 +71,10 @@ class Climber:
             pooled += share * (matrix if matrix.ndim == 2 else np.diag(matrix))
         self.root = np.linalg.cholesky(pooled)
         self.radius = chi2.ppf(_INSIDE, d)
+        # The target is higher at all but a hundredth of its mass.
+        order = np.argsort(joint.log_f)
+        mass = np.cumsum(np.exp(joint.log_weights[order] - joint.log_z)) / len(order)
+        self.lowest = joint.log_f[order][np.searchsorted(mass, _LOW * mass[-1])]
         self.seen: list[tuple[Array, Array, Array]] = []  # y, log f and its excess over the cover
         ones = np.ones(d)
         self.scale = ones
@@ -86,10 +91,10 @@ class Climber:
         log_q = self.joint.log_density(u, self.target.log_base(u))
         return log_f - log_q - self.joint.log_z
 
-    def _is_covered(self, y: Array, excess: Array) -> NDArray[np.bool_]:
+    def _is_covered(self, y: Array, log_f: Array, excess: Array) -> NDArray[np.bool_]:
         u = y @ self.root.T
         distances = np.min([part.squared_distances(u) for part in self.parts], axis=0)
-        return (distances < self.radius) & (excess < _HIGHER)
+        return (distances < self.radius) & (excess < _HIGHER) & (log_f >= self.lowest)
 
     def to_modes(self, starts: Array) -> None:
         """Climb on the target from points u (n, d), until in the cover."""
@@ -99,7 +104,7 @@ class Climber:
                 return np.full(len(y), -np.inf), np.zeros_like(y)
             log_f = self._log_f(y)
             excess = self._excess(y, log_f)
-            ends = self._is_covered(y, excess) | (log_f == -np.inf)
+            ends = self._is_covered(y, log_f, excess) | (log_f == -np.inf)
             self.seen.append((y[~ends], log_f[~ends], excess[~ends]))
             return log_f, self._gradient(self.functions[1], y, steps, ends)
 

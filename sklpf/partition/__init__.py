@@ -6,9 +6,9 @@ from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import LevelRun, PartitionResult, Run
 from sklpf.partition.checks.missed_mass import CheckedMode
 from sklpf.partition.evidence import (
+    DrawsFinding,
     DrawsReport,
     EvidenceComparison,
-    Finding,
     ModelEvidence,
     UntilTrusted,
     check_draws,
@@ -60,11 +60,11 @@ __all__ = [
     "ContinuousRun",
     "Diagnostic",
     "Draws",
+    "DrawsFinding",
     "DrawsReport",
     "EvidenceComparison",
     "Exact",
     "ExchangeRun",
-    "Finding",
     "HAIS",
     "ImportanceSampling",
     "LearnedRun",

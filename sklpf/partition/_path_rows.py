@@ -1,5 +1,5 @@
 """Many rows of data, one log Z for each: a row runs by itself, or its chains move in one array with
-those of others (`side_by_side`), and blocks of rows run in parallel.
+those of others (`batch_rows`), and blocks of rows run in parallel.
 
 A row's random numbers are keyed by (seed, the row's content) and no arithmetic mixes rows, so a
 row's result depends on neither the other rows nor their order. Equal rows are computed once. Moves
@@ -15,7 +15,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -92,7 +92,7 @@ def each_row(
 
 def can_batch_rows(estimator, path) -> bool:
     """True if chains of several rows can move in one array all the way."""
-    joins = hasattr(estimator, "_sample_rows") and has(path, "side_by_side")
+    joins = hasattr(estimator, "_sample_rows") and has(path, "batch_rows")
     return joins and estimator._transition(path).joins_rows
 
 
@@ -201,23 +201,13 @@ def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> Par
         degrees_of_freedom=degrees_of_freedom,
         statement=_joint_statement({each.statement for each in results}),
         alarms=_counted(results, counts),
-        **_sweeps_of_rows(results, n_tuning),
+        **total_sweeps(results, pilot=n_tuning),
         check_evaluations=sum(each.check_evaluations for each in results),
         is_checked=all(each.is_checked for each in results),
         diagnostics=diagnostics,
         bias=-(std_error**2) / 2,
         described={"n_distinct": Diagnostic("different rows")},
     )
-
-
-def _sweeps_of_rows(results: list[PartitionResult], n_tuning: int) -> dict[str, Any]:
-    """Sweeps of all rows, and of a pilot that they share."""
-    total = total_sweeps(results)
-    if n_tuning:
-        sweeps = total["sweeps"] or {"chains": total["n_sweeps"]}
-        pilot = sweeps.get("pilot", 0) + n_tuning
-        total = {"n_sweeps": total["n_sweeps"] + n_tuning, "sweeps": sweeps | {"pilot": pilot}}
-    return total
 
 
 def _joint_statement(statements: set[str]) -> str:

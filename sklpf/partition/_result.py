@@ -469,15 +469,17 @@ def sweeps_by_purpose(n_sweeps: int, extra: Mapping[str, int]) -> dict[str, int]
     return {"chains": n_sweeps - sum(extra.values()), **extra} if extra else {}
 
 
-def total_sweeps(results: Iterable[PartitionResult]) -> dict[str, Any]:
-    """Return the fields `n_sweeps` and `sweeps` of what several results together took."""
-    results = list(results)
+def total_sweeps(results: Iterable[PartitionResult], **shared: int) -> dict[str, Any]:
+    """Return the fields `n_sweeps` and `sweeps` of what several results together took, with sweeps
+    by purpose that they shared.
+    """
     total: Counter[str] = Counter()
     for result in results:
         total.update(result.sweeps or {"chains": result.n_sweeps})
+    total.update(shared)
     sweeps = {purpose: number for purpose, number in total.items() if number}
     return {
-        "n_sweeps": sum(result.n_sweeps for result in results),
+        "n_sweeps": sum(total.values()),
         "sweeps": sweeps if set(sweeps) - {"chains"} else {},
     }
 

@@ -28,7 +28,7 @@ class Ends(NamedTuple):
     position: Array
     log_density: Array
     targets: Integers
-    passed: Array
+    visited: Array
 
 
 @np.errstate(all="ignore")  # far out anything may happen
@@ -82,7 +82,7 @@ def climb(
     is_new = np.ones(len(position), bool)  # no step was made yet
     length = np.ones(len(position))
 
-    passed = [position]
+    visited = [position]
     arrived_at = [position[:0]]
     heights = [value[:0]]
     targets_left = [target[:0]]
@@ -119,7 +119,7 @@ def climb(
         accept = new_value >= value + sufficient * np.maximum(promised, 0)
 
         inverses.update(step, gradient - new_gradient, accept, is_new)
-        passed.append(proposal[accept])
+        visited.append(proposal[accept])
         position[accept] = proposal[accept]
         value[accept] = new_value[accept]
         gradient[accept] = new_gradient[accept]
@@ -134,7 +134,7 @@ def climb(
         np.concatenate(arrived_at) * scale,
         np.concatenate(heights),
         np.concatenate(targets_left),
-        np.concatenate(passed) * scale,
+        np.concatenate(visited) * scale,
     )
 
 

@@ -190,7 +190,7 @@ class OptionalMethods:
         asked for by estimators of rows, which tune moves on it for all rows alike.
         """
 
-    def side_by_side(self, rows: Sequence[Any], n_chains: int) -> Any:
+    def batch_rows(self, rows: Sequence[Any], n_chains: int) -> Any:
         """Return the path of so many chains of each of several rows' paths, one row after the
         other, whose ladder the caller sets; asked for by estimators of rows, where densities at
         points of many rows are computed in one call, as by a neural network.

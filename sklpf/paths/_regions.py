@@ -202,7 +202,7 @@ def find_regions(
         pairs: Any = zip(ends, more)
         ends = Ends(*map(np.concatenate, pairs))
     found = _ellipsoids_at_modes(target, ends, rng)
-    found += _ellipsoids_on_slopes(target, ends.passed, found, rng, effort)
+    found += _ellipsoids_on_slopes(target, ends.visited, found, rng, effort)
     return _regions_of(target, found, rng)
 
 
@@ -326,7 +326,7 @@ def _rise(target, ellipsoid) -> float:
 @np.errstate(all="ignore")  # far out anything may happen
 def _ellipsoids_on_slopes(
     target: ClimbTarget,
-    passed: Array,
+    visited: Array,
     known: list[Ellipsoid],
     rng: np.random.Generator,
     effort: float,
@@ -342,7 +342,7 @@ def _ellipsoids_on_slopes(
     number of points that is tried.
     """
     n_tried = int(effort * min(most_tried, _WORK // len(target.scale) ** 2))
-    tried = rng.permutation(passed)[: 2 * n_tried]
+    tried = rng.permutation(visited)[: 2 * n_tried]
     for each in known:
         tried = tried[~each.contain(tried, apart)]
     found = [_ellipsoid_on_slope(target, point) for point in tried[:n_tried]]

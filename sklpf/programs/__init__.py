@@ -37,12 +37,12 @@ from sklpf.programs._plan import (  # noqa: F401
     with_round,
 )
 from sklpf.programs._populations import (  # noqa: F401
-    family_weights,
+    ancestor_weights_of,
     run_populations,
     run_reverse_chains,
     target_summaries,
 )
-from sklpf.programs._programs import Chains, anneal, increments  # noqa: F401
+from sklpf.programs._programs import Chains, anneal, log_ratio  # noqa: F401
 from sklpf.programs._rounds import Samples  # noqa: F401
 from sklpf.programs._tempering import (  # noqa: F401
     END_SHARE,

@@ -22,9 +22,9 @@ from sklpf.programs._plan import (
     segments,
     with_round,
 )
-from sklpf.programs._programs import Chains, anneal, together
+from sklpf.programs._programs import Chains, anneal, concatenate_chains
 from sklpf.reweighting import mean_weight
-from sklpf.transitions import Joint, joined
+from sklpf.transitions import RowBatch, batch_rows
 
 _LARGEST_BLOCK = 32
 SETTLING = 100  # sweeps at the target before chains that begin there are reversed or taken as draws
@@ -144,7 +144,7 @@ def _anneal(plans, start, orders, n, stream, n_jobs, checkpoint, reverse=False) 
         lengths = np.diff(own_ends)
         rates = np.repeat(np.diff(np.sum(accepted, axis=0)) / (n * lengths), lengths)
         acceptance = None if np.isnan(rates).any() else rates
-        state = together(chains).state
+        state = concatenate_chains(chains).state
         arrivals.append(Arrivals(np.concatenate(log_weights), state, acceptance))
     return arrivals
 
@@ -167,15 +167,15 @@ class _LevelSchedule(NamedTuple):
     first: list[int]  # first chain of every block, and the end
     ends: Sequence[list[int]]  # moves after which each row's segments end, 0 included
 
-    def joint(self, block: int, rows: Sequence[int], step: int) -> tuple[int, Joint]:
+    def batch(self, block: int, rows: Sequence[int], step: int) -> tuple[int, RowBatch]:
         """Number of chains of each row in a block, and what those of some rows move on."""
         first, end = self.first[block : block + 2]
         streams = [Stream(self.keys[t], first, step) for t in rows]
-        return end - first, joined([self.plans[t] for t in rows], streams, end - first)
+        return end - first, batch_rows([self.plans[t] for t in rows], streams, end - first)
 
     def begin(self, start: Callable[..., Any], block: int) -> tuple:
         """Chains, log weights and summed acceptance of every row."""
-        n, (path, transition, stream, _) = self.joint(block, range(len(self.plans)), 0)
+        n, (path, transition, stream, _) = self.batch(block, range(len(self.plans)), 0)
         state = start(path, stream, n * len(self.plans))
         chains = Chains.start(path, transition, state, stream)
         return tuple((_those_of(chains, own), np.zeros(n), np.zeros(1)) for _, own in stream.rows())
@@ -185,10 +185,10 @@ class _LevelSchedule(NamedTuple):
         that no other row matters.
         """
         moving = [t for t, order in enumerate(self.orders) if len(order) > end]
-        n, (path, transition, stream, first_levels) = self.joint(block, moving, begin + 1)
+        n, (path, transition, stream, first_levels) = self.batch(block, moving, begin + 1)
         passed = np.stack([self.orders[t][begin : end + 1] for t in moving], axis=1)
         levels = np.repeat(first_levels + passed, n, axis=1)
-        chains = together([carry[t][0] for t in moving])
+        chains = concatenate_chains([carry[t][0] for t in moving])
         log_weights = np.concatenate([carry[t][1] for t in moving])
         chains, log_weights = anneal(
             path, transition, chains, levels, stream, self.reverse, log_weights

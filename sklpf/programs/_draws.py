@@ -144,7 +144,7 @@ def draws_of(path: Path, state: State, log_weights: NDArray, groups: NDArray) ->
     return Draws(points_of(path, state), log_weights, groups).thinned()
 
 
-def joined(parts: Sequence[Draws]) -> Draws:
+def concatenate_draws(parts: Sequence[Draws]) -> Draws:
     """All draws of several parts."""
     return Draws(*(np.concatenate(arrays) for arrays in zip(*parts)))
 

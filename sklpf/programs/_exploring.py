@@ -52,10 +52,10 @@ def explore(
     """Walk from the outermost points until no walk gets further.
 
     A mixture is fitted to all points. Outermost are those with the largest weights, target over
-    mixture, and the smallest and largest in each coordinate. If particles have not been everywhere,
-    it is they that stand at the edge of what is missing. Walks leave the target invariant, and were
-    the points all over it, they would lead back. Where one of them gets to a larger weight, its
-    places join the points, and the next walks start further out.
+    mixture, and the smallest and largest in each coordinate: if particles have missed a part of the
+    target, these are next to it. Walks leave the target invariant. If the points already covered
+    the target, walks would return to them. Where a walk reaches a larger weight, its places join
+    the points, and the next walks start further out.
 
     Parameters
     ----------
@@ -85,9 +85,9 @@ def explore(
         fewest = max(1, len(mixture.weights) // 2)
         log_weights = _log_weights(path, mixture, known)
         starts = known[_outermost(known, log_weights, rng)]
-        passed = _walk(path, MixtureWalk(mixture), starts, n_moves, rng)
+        visited = _walk(path, MixtureWalk(mixture), starts, n_moves, rng)
         n_sweeps += len(starts) * n_moves
-        gain = _log_weights(path, mixture, passed).max() - log_weights.max()
+        gain = _log_weights(path, mixture, visited).max() - log_weights.max()
         if gain > largest_gain:
             is_new = True
             n_quiet = 0
@@ -96,7 +96,7 @@ def explore(
         exploration_incomplete = is_new and n_quiet < rounds_to_end
         if not exploration_incomplete:
             break
-        found = np.concatenate([found, passed])
+        found = np.concatenate([found, visited])
         found = found[rng.permutation(len(found))[: most_fitted // 2]]
     return Explored(
         np.concatenate([points, found]), found, is_new, exploration_incomplete, n_sweeps
@@ -135,12 +135,12 @@ def _walk(
     state = path.at(starts)
     levels = np.ones(len(starts), dtype=np.int64)
     noted = np.linspace(0, n_moves, n_noted + 1).astype(int)[1:]
-    passed = []
+    visited = []
     for i in range(1, n_moves + 1):
         state = walk.move(path, state, levels, rng)
         if i in noted:
-            passed.append(path.position(state))
-    return np.concatenate(passed)
+            visited.append(path.position(state))
+    return np.concatenate(visited)
 
 
 class MixtureWalk:

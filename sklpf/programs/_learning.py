@@ -30,7 +30,7 @@ class Learned(NamedTuple):
         At the target, of all particles several times, one time after the other.
     found : ndarray of shape (k, d)
         Where walks from the outermost of them have been.
-    passed : ndarray of shape (m, d)
+    climb_starts : ndarray of shape (m, d)
         Base draws, and some particles of every later level.
     drift : float
         The largest difference of a mean or a variance between the first half of the time at the
@@ -45,7 +45,7 @@ class Learned(NamedTuple):
 
     points: Array
     found: Array
-    passed: Array
+    climb_starts: Array
     drift: float
     exploration_incomplete: bool
     beta: float
@@ -62,14 +62,14 @@ class _Carry(NamedTuple):
     beta: float
     log_step: float
     n_sweeps: int
-    passed: Array  # (m, d)
+    climb_starts: Array  # (m, d)
     # positions and gains at the target, each time that they have forgotten where they were
     times: Array  # (t, n, d + 1)
     # what walks found there, and to what proposals are fitted
     found: Array  # (m, d)
     fitted: Array  # (k, d)
     exploration_incomplete: bool
-    n_times: int  # that are wanted
+    n_times: int  # that they are to forget
     stage: int
 
 
@@ -119,7 +119,7 @@ def learn(
         If hardly any base draw lies where the target has mass, of as many as are tried.
     """
     stream = Stream(key)
-    state, passed, n_drawn = _start(path, n_particles, stream, max_sweeps)
+    state, climb_starts, n_drawn = _start(path, n_particles, stream, max_sweeps)
     auxiliary = transition.start(path, state, stream)
     none = np.empty((0, path.n_dimensions))
     carry = _Carry(
@@ -128,7 +128,7 @@ def learn(
         beta=0.0,
         log_step=float(np.log(transition.first_step(path.n_dimensions))),
         n_sweeps=n_drawn,
-        passed=passed,
+        climb_starts=climb_starts,
         times=np.empty((0, n_particles, path.n_dimensions + 1)),
         found=none,
         fitted=none,
@@ -174,7 +174,7 @@ def learn(
     return Learned(
         points=_latest(carry, path),
         found=carry.found,
-        passed=carry.passed,
+        climb_starts=carry.climb_starts,
         drift=drift,
         exploration_incomplete=bool(carry.exploration_incomplete),
         beta=float(carry.beta),
@@ -197,11 +197,11 @@ def _start(
     """
     state = path.sample_base(n, stream)
     n_noted = _n_noted(path, max_sweeps)
-    passed = path.position(state)[:n_noted]
+    climb_starts = path.position(state)[:n_noted]
     is_alive = path.ends(state)[1] > -np.inf
     wanted = max(path.n_dimensions + 2, int(least_share * n))
     if is_alive.sum() >= wanted:
-        return state, passed, n
+        return state, climb_starts, n
     n_drawn = n
     points = [path.position(state)[is_alive]]
     for chunk in range(1, most_chunks):
@@ -212,7 +212,7 @@ def _start(
         n_drawn += n
     alive = np.concatenate(points)
     if len(alive) <= path.n_dimensions + 1:  # too few to begin with
-        return state, passed, n_drawn
+        return state, climb_starts, n_drawn
     return path.at(np.resize(alive, (n, path.n_dimensions))), alive[:n_noted], n_drawn
 
 
@@ -274,14 +274,14 @@ def _step_forward(
     effective_share: float = 0.5,  # of the particles at the next level
 ) -> _Carry:
     """One level up."""
-    gain = path.ends(carry.state)[1]
-    if np.sum(gain > -np.inf) <= path.n_dimensions + 1:
+    log_ratio = path.ends(carry.state)[1]
+    if np.sum(log_ratio > -np.inf) <= path.n_dimensions + 1:
         raise ValueError(
             f"base draws hardly any point where the target has mass: raise n_particles, or {COVER}"
         )
-    beta = next_beta(gain, float(carry.beta), effective_share)
+    beta = next_beta(log_ratio, float(carry.beta), effective_share)
     uniform = stream.of("resampling").generator().random()
-    chosen = systematic((beta - carry.beta) * gain, len(gain), uniform)
+    chosen = systematic((beta - carry.beta) * log_ratio, len(log_ratio), uniform)
     carry = carry._replace(
         state=path.take(carry.state, chosen),
         auxiliary=take(carry.auxiliary, chosen),
@@ -320,7 +320,7 @@ def _forget(
         proposal = fit_base(start, n, path.bounds, rng, is_rough=True)
     walk = MixtureWalk(proposal) if len(proposal.components) > 1 else None
     uses_proposal = True
-    gain = path.ends(state)[1]
+    log_ratio = path.ends(state)[1]
     log_step = float(carry.log_step)
     n_moves = 0
     while n_moves < most_moves:
@@ -340,7 +340,7 @@ def _forget(
             state, rate = _propose(path, state, levels, proposal, rng)
             n_moves += 1
             uses_proposal = rate >= least_acceptance
-        if _is_forgotten(start, path.position(state), gain, path.ends(state)[1]):
+        if _is_forgotten(start, path.position(state), log_ratio, path.ends(state)[1]):
             break
     chosen = rng.permutation(n)[:n_starts]
     return carry._replace(
@@ -348,7 +348,7 @@ def _forget(
         auxiliary=auxiliary,
         log_step=log_step,
         n_sweeps=carry.n_sweeps + n * n_moves,
-        passed=np.concatenate([carry.passed, path.position(state)[chosen]]),
+        climb_starts=np.concatenate([carry.climb_starts, path.position(state)[chosen]]),
     )
 
 
@@ -368,8 +368,8 @@ def _propose(path, state, levels, proposal, rng):
 def _is_forgotten(
     start,
     position,
-    first_gain,
-    gain,
+    first_log_ratio,
+    log_ratio,
     *,
     # correlation with where particles began, root mean square over coordinates
     of_coordinates: float = 0.15,
@@ -377,10 +377,12 @@ def _is_forgotten(
 ) -> bool:
     """True if particles are where they are whatever their start was."""
     correlations = _correlations(start, position)
-    alive = np.isfinite(first_gain) & np.isfinite(gain)
-    of_gain = _correlations(first_gain[alive, np.newaxis], gain[alive, np.newaxis])
+    alive = np.isfinite(first_log_ratio) & np.isfinite(log_ratio)
+    correlation_of_ratio = _correlations(
+        first_log_ratio[alive, np.newaxis], log_ratio[alive, np.newaxis]
+    )
     typical = np.sqrt(np.mean(np.maximum(correlations, 0.0) ** 2))
-    return bool(typical < of_coordinates and of_gain.max(initial=0.0) < of_log_ratio)
+    return bool(typical < of_coordinates and correlation_of_ratio.max(initial=0.0) < of_log_ratio)
 
 
 def _correlations(first, last):

@@ -208,8 +208,8 @@ def _measured_spread(path, transition, n_chains, stream):
     spread = np.empty(len(path.ladder) - 1)
     for k in range(len(spread)):
         levels = np.full((2, n_chains), [[k], [k + 1]])
-        chains, increments = anneal(path, transition, chains, levels, stream.at(k + 1))
-        increments = check_finite(increments, allow_zero=path.has_boundary)
-        check_alive(increments)
-        spread[k] = increments[increments > -np.inf].std()
+        chains, log_ratios = anneal(path, transition, chains, levels, stream.at(k + 1))
+        log_ratios = check_finite(log_ratios, allow_zero=path.has_boundary)
+        check_alive(log_ratios)
+        spread[k] = log_ratios[log_ratios > -np.inf].std()
     return spread

@@ -20,7 +20,7 @@ from sklpf.programs._plan import (
     running_log_partition,
     segments,
 )
-from sklpf.programs._programs import Chains, anneal, together, weighted_sums
+from sklpf.programs._programs import Chains, anneal, concatenate_chains, weighted_sums
 from sklpf.transitions import stream_uniforms
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
@@ -74,7 +74,7 @@ def run_populations(
         ]
         shape = len(populations), n
         return Populations(
-            chains=together(chains),
+            chains=concatenate_chains(chains),
             log_weights=np.zeros(shape),
             log_mean=np.zeros(len(populations)),
             ancestors=np.tile(np.arange(n), (len(populations), 1)),
@@ -93,7 +93,7 @@ def run_populations(
         so_far=functools.partial(_so_far, path) if summarises else None,
     )
     chains, *parts = zip(*carries)
-    return Populations(together(chains), *map(np.concatenate, parts))
+    return Populations(concatenate_chains(chains), *map(np.concatenate, parts))
 
 
 def _so_far(path, level, carries) -> str:
@@ -135,7 +135,7 @@ def _step(path, transition, resample_at, streams, level, populations) -> tuple:
         )
         place = np.arange(log_weights.size).reshape(log_weights.shape)
         place[again] = log_weights.size + np.arange(len(index)).reshape(-1, n)
-        moved = together([moved, anew]).take(path, place.ravel())
+        moved = concatenate_chains([moved, anew]).take(path, place.ravel())
         ancestors = ancestors.copy()
         ancestors[again] = np.take_along_axis(ancestors[again], np.array(chosen), axis=1)
         log_weights[again] = 0
@@ -218,15 +218,15 @@ def _fall(path, transition, stream, step, chains):
     return chains, -check_finite(fall, allow_zero=path.has_boundary)
 
 
-def family_weights(populations: Populations) -> Array:
+def ancestor_weights_of(populations: Populations) -> Array:
     """Log of the weight of the descendants of every particle that started, (G, N)."""
     log_weights = populations.log_mean[:, np.newaxis] + populations.log_weights
     largest = log_weights.max(axis=1, keepdims=True)
     largest = np.where(largest == -np.inf, 0.0, largest)
     n_populations, n = log_weights.shape
-    family = np.arange(n_populations)[:, np.newaxis] * n + populations.ancestors
+    ancestor = np.arange(n_populations)[:, np.newaxis] * n + populations.ancestors
     weights = np.exp(log_weights - largest)
-    sums = np.bincount(family.ravel(), weights=weights.ravel(), minlength=family.size)
+    sums = np.bincount(ancestor.ravel(), weights=weights.ravel(), minlength=ancestor.size)
     with np.errstate(divide="ignore"):
         return largest + np.log(sums.reshape(n_populations, n))
 

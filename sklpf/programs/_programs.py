@@ -46,7 +46,7 @@ class Chains(NamedTuple):
         return Chains(path.take(self.state, index), take(self.auxiliary, index), self.levels[index])
 
 
-def together(groups: Sequence[Chains]) -> Chains:
+def concatenate_chains(groups: Sequence[Chains]) -> Chains:
     """The chains of some groups, one group after the other."""
     return Chains(*(concatenate(parts) for parts in zip(*groups)))
 
@@ -70,7 +70,7 @@ def with_base_renewed(path: Path, transition: Transition, chains: Chains, stream
     n = len(chains.levels)
     index = np.arange(n)
     index[at_base] = n + np.arange(len(at_base))
-    return together([chains, fresh]).take(path, index)
+    return concatenate_chains([chains, fresh]).take(path, index)
 
 
 class LevelSums(NamedTuple):
@@ -192,13 +192,13 @@ def anneal(path, transition, chains, levels, stream, reverse=False, log_weights=
         if reverse:
             state, auxiliary = transition.move(path, state, auxiliary, levels[t], now, reverse=True)
         old = path.log_f(state, levels[t])
-        log_weights += increments(old, path.log_f(state, levels[t + 1]))
+        log_weights += log_ratio(old, path.log_f(state, levels[t + 1]))
         if not reverse:
             state, auxiliary = transition.move(path, state, auxiliary, levels[t + 1], now)
     return Chains(state, auxiliary, levels[-1]), log_weights
 
 
-def increments(old, new):
+def log_ratio(old, new):
     """Gains of log f from one level to another: -inf where the density is 0 there, also of a
     chain at which it was 0 already.
     """

@@ -18,14 +18,14 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
 from sklpf._utils.tables import Fields
-from sklpf.programs._draws import Draws, joined, no_draws, points_of
+from sklpf.programs._draws import Draws, concatenate_draws, no_draws, points_of
 from sklpf.programs._plan import blocks_of_groups
 from sklpf.programs._programs import (
     Chains,
     LevelSums,
     apart,
     chain_groups,
-    together,
+    concatenate_chains,
     with_base_renewed,
 )
 
@@ -313,7 +313,7 @@ class RoundProgram:
             "log_q": np.concatenate(log_q) if keeps_vectors else None,
             "vector_levels": np.concatenate(vector_levels),
             "slopes": slopes,
-            "draws": joined(draws).thinned(),
+            "draws": concatenate_draws(draws).thinned(),
         }
         stand = [
             group
@@ -324,7 +324,7 @@ class RoundProgram:
 
     def _begin(self, groups, blocks, block) -> _Carry:
         """The groups of a block before any step."""
-        chains = together([groups[group] for group in blocks[block]])
+        chains = concatenate_chains([groups[group] for group in blocks[block]])
         n_groups = len(blocks[block])
         sums = LevelSums.zeros(self.path, chains.state, n_groups, self.n_pair_sums)
         sums = sums._replace(
@@ -379,4 +379,4 @@ class RoundProgram:
                 vector_levels=np.concatenate([sums.vector_levels, vector_levels]),
                 slopes=np.concatenate([sums.slopes, slopes]),
             )
-        return _Carry(chains, own, sums, joined(draws))
+        return _Carry(chains, own, sums, concatenate_draws(draws))

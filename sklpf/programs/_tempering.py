@@ -23,10 +23,10 @@ from sklpf.programs._programs import (
     anneal,
     apart,
     chain_groups,
-    increments,
+    concatenate_chains,
     log_q_sums,
+    log_ratio,
     temper,
-    together,
 )
 from sklpf.programs._rounds import LevelRound, RoundProgram
 from sklpf.reweighting import MeanWeight
@@ -308,7 +308,7 @@ def _levels_passed(sweeps, n_sweeps, n_levels):
 
 def _begin(setup, blocks, n_sweeps, block):
     groups = blocks[block]
-    chains = together([setup.base_chains("first pass", group) for group in groups])
+    chains = concatenate_chains([setup.base_chains("first pass", group) for group in groups])
     quantiles = np.concatenate([_quantiles(setup, group) for group in groups])
     n_levels = len(setup.log_prior)
     shares = np.cumsum(np.exp(setup.log_prior))
@@ -340,7 +340,7 @@ def _advance(setup, blocks, n_sweeps, block, begin, end, carry):
         old, new = at[t - begin], at[t + 1 - begin]
         if new > old:
             log_f = setup.path.log_f_ladder(chains.state)
-            rise = increments(log_f[:, [old]], log_f)
+            rise = log_ratio(log_f[:, [old]], log_f)
             log_weights[:, old + 1 : new + 1] = log_weights[:, [old]] + rise[:, old + 1 : new + 1]
         if new > 0 or setup.first_ratio is None:  # base draws stay where the target has mass
             stay = np.full((stop - t + 1, len(log_weights)), new)

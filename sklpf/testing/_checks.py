@@ -22,7 +22,7 @@ from sklpf._utils.numbers import check_count, check_scale
 from sklpf._utils.random import Stream, seeded
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths import Path, check_ladder, flat_rows, map_state, n_chains
-from sklpf.programs import increments
+from sklpf.programs import log_ratio
 from sklpf.reweighting import effective_sample_size
 from sklpf.transitions import Transition
 
@@ -219,7 +219,7 @@ def check_transition(
         levels = np.full(n, level)
         if level > 0:
             old = path.log_f(state, levels - 1)
-            log_weights = log_weights + increments(old, path.log_f(state, levels))
+            log_weights = log_weights + log_ratio(old, path.log_f(state, levels))
         moved, new_auxiliary = transition.move(
             path, state, auxiliary, levels, stream.at(2 * level + 1)
         )

@@ -121,10 +121,10 @@ class Particles:
         lost = self.fewest < least_share or groups.std(ddof=1) > most_apart
         if lost:
             return Estimate(float(value), np.inf, groups, np.inf)
-        families = np.full(self.n_chains, -np.inf)
+        ancestor_weights = np.full(self.n_chains, -np.inf)
         weights = np.repeat(self.log_means, self.n_chains // _N_GROUPS) + self.log_weights
-        np.logaddexp.at(families, self.ancestors, weights)
-        return Estimate(float(value), float(std_error), groups, mean_weight(families).delta)
+        np.logaddexp.at(ancestor_weights, self.ancestors, weights)
+        return Estimate(float(value), float(std_error), groups, mean_weight(ancestor_weights).delta)
 
     def _gain(self, path):
         """log f_new - log f_old of every particle, and their state on the new path."""

@@ -31,7 +31,7 @@ def default_move(path: Path) -> Transition:
 
 # Shared with other folders.
 # isort: split
-from sklpf.transitions._base import Joint, acceptance, joined, stream_uniforms  # noqa: F401, E402
+from sklpf.transitions._base import RowBatch, acceptance, batch_rows, stream_uniforms  # noqa: F401, E402
 from sklpf.transitions._pilot import (  # noqa: F401, E402
     TunedTransition,
     fixed_pilot,

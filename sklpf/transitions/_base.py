@@ -58,7 +58,7 @@ class Transition(Parameters, BaseEstimator):
     """
 
     requires: tuple[str, ...] = ()
-    # Chains of several rows can move in one array (see `TunedTransition.side_by_side`): all that
+    # Chains of several rows can move in one array (see `TunedTransition.batch_rows`): all that
     # `move` takes from the transition are `steps_at`, and all random numbers are drawn by chain.
     joins_rows: bool = False
     pilot: Any = None
@@ -218,7 +218,7 @@ class Transition(Parameters, BaseEstimator):
         return None
 
 
-class Joint(NamedTuple):
+class RowBatch(NamedTuple):
     """Path, move and stream of the chains of several rows, row after row; of one row its own path
     and move.
     """
@@ -229,15 +229,15 @@ class Joint(NamedTuple):
     first_levels: Integers  # (n_rows,): where the ladder of each row begins
 
 
-def joined(rows: Sequence[Any], streams: Sequence[Stream], n_chains: int) -> Joint:
+def batch_rows(rows: Sequence[Any], streams: Sequence[Stream], n_chains: int) -> RowBatch:
     """Return what n chains of each row move on; a row has a `path` and a `transition`."""
     if len(rows) == 1:
-        return Joint(rows[0].path, rows[0].transition, streams[0], _FIRST)
+        return RowBatch(rows[0].path, rows[0].transition, streams[0], _FIRST)
     first_levels = np.cumsum([0, *(len(row.path.ladder) for row in rows[:-1])])
-    path = rows[0].path.side_by_side([row.path for row in rows], n_chains)
+    path = rows[0].path.batch_rows([row.path for row in rows], n_chains)
     path.ladder = np.concatenate([row.path.ladder for row in rows])
-    transition = rows[0].transition.side_by_side(rows, path.ladder)
-    return Joint(path, transition, RowStreams(streams, n_chains), first_levels)
+    transition = rows[0].transition.batch_rows(rows, path.ladder)
+    return RowBatch(path, transition, RowStreams(streams, n_chains), first_levels)
 
 
 def acceptance(

@@ -17,7 +17,7 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
 from sklpf.paths import COVER, Path, n_chains, read_only, shrunk_covariance, take
-from sklpf.transitions._base import Transition, joined
+from sklpf.transitions._base import Transition, batch_rows
 
 
 class Pilot(NamedTuple):
@@ -204,20 +204,20 @@ def run_pilots(
         )
         for path, key in zip(paths, keys)
     ]
-    joint = joined(rows, [row.stream for row in rows], n)
-    state = joint.path.sample_base(n * len(rows), joint.stream)
-    auxiliary = transition.start(joint.path, state, joint.stream)
-    for row, (_, own) in zip(rows, joint.stream.rows()):
-        row.root = root_of([joint.path.position(state)[own]], [], transition.metric, None)
+    batch = batch_rows(rows, [row.stream for row in rows], n)
+    state = batch.path.sample_base(n * len(rows), batch.stream)
+    auxiliary = transition.start(batch.path, state, batch.stream)
+    for row, (_, own) in zip(rows, batch.stream.rows()):
+        row.root = root_of([batch.path.position(state)[own]], [], transition.metric, None)
     rising = rows
     n_moves = n_first_moves
     n_done = 0
     while rising:
         state, auxiliary = _tune_level(rising, state, auxiliary, n_moves, 1 + n_done)
-        gains = np.split(joint.path.ends(state)[1], len(rising))
+        gains = np.split(batch.path.ends(state)[1], len(rising))
         chosen = [row.rise(gain, n_moves) for row, gain in zip(rising, gains)]
         index = np.concatenate([n * t + own for t, own in enumerate(chosen)])
-        state, auxiliary = joint.path.take(state, index), take(auxiliary, index)
+        state, auxiliary = batch.path.take(state, index), take(auxiliary, index)
         rising = [row for row, own in zip(rising, chosen) if len(own)]
         n_done += n_moves
         n_moves = max(moves_of_all // n, fewest_moves)
@@ -249,7 +249,7 @@ def _tune_level(
                 forces = [slope[own] for slope in slopes]
                 bounds = row.path.bounds
                 row.root = root_of([p[own] for p in points], forces, untuned.metric, bounds)
-        path, move, stream, first_levels = joined(rows, streams, n)
+        path, move, stream, first_levels = batch_rows(rows, streams, n)
         levels = np.repeat(first_levels + [row.beta > 0 for row in rows], n)
         before = untuned.accepted(auxiliary)
         state, auxiliary = move.move(path, state, auxiliary, levels, stream.at(first_sweep + i))
@@ -441,16 +441,16 @@ class TunedTransition(Transition):
             self._known_steps = ladder, steps
         return steps
 
-    def side_by_side(self, rows: Sequence[Any], ladder: Array) -> Self:
+    def batch_rows(self, rows: Sequence[Any], ladder: Array) -> Self:
         """Return the move on the ladders of several rows, one after the other: at each it has the
         step sizes and metric of that row's `transition`.
         """
         steps = [row.transition._level_steps(row.path.ladder) for row in rows]
         first = np.cumsum([0, *(len(own.matrices) for own in steps[:-1])])
         steps = [own._replace(knots=own.knots + k) for own, k in zip(steps, first)]
-        joint = copy.copy(self)
-        joint._known_steps = ladder, MoveSteps(*map(np.concatenate, zip(*steps)))
-        return joint
+        batch = copy.copy(self)
+        batch._known_steps = ladder, MoveSteps(*map(np.concatenate, zip(*steps)))
+        return batch
 
     def with_pilot(self, pilot: Pilot) -> TunedTransition:
         """Return the move with these step sizes and scales, or with its own step size where one was

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
 from numbers import Real
-from typing import Literal
+from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
@@ -88,9 +88,10 @@ def tempering_of(model) -> Tempering | None:
     """Return the tempering that a model's parameter stands for, or raise ValueError for its
     parameters.
     """
-    tempering = model.tempering
-    if isinstance(tempering, str):
+    tempering: Any = model.tempering
+    if tempering is None:
+        return None
+    if not isinstance(tempering, Tempering):
         return Tempering(tempering)
-    if tempering is not None:
-        tempering._validate_params()
+    tempering._validate_params()
     return tempering

@@ -50,7 +50,7 @@ def test_a_likelihood_that_is_ten_thousand_times_narrower_than_its_prior(d, widt
         assert smc.log_partition_std_error_ <= 0.1
         assert smc.result_.n_sweeps < 400_000
         return
-    assert smc.result_.diagnostics["effective_families"] > 4000  # of 2000 points that are compared
+    assert smc.result_.diagnostics["effective_ancestors"] > 4000  # of 2000 points that are compared
     assert smc.result_.diagnostics["n_rounds"] <= 4
 
 

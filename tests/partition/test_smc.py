@@ -14,7 +14,7 @@ def test_heavy_weights_that_no_particle_has_met_are_an_alarm():
     path = make_density_problem("student-t 36-D").path
     smc = quietly(SMC(n_temperatures=100, random_state=4), path)
     # by itself the run looks well, and is 5 errors low
-    assert smc.result_.diagnostics["effective_families"] > 100
+    assert smc.result_.diagnostics["effective_ancestors"] > 100
     assert not smc.converged_
     assert "by the reverse chains the effective number of ancestors is" in smc.result_.reasons[0]
 

@@ -12,7 +12,7 @@ from sklpf import Exact, Gaussian, GeometricPath
 from sklpf._utils.random import systematic
 from sklpf.paths import Path, stream_key
 from sklpf.programs._populations import (
-    family_weights,
+    ancestor_weights_of,
     run_populations,
     run_reverse_chains,
     target_summaries,
@@ -63,13 +63,13 @@ def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias():
 def test_weights_of_families_add_up_to_the_estimate():
     path, _ = easy(8)
     populations = grow(path, 5, 12, 0.9)
-    families = family_weights(populations)
-    estimates = logsumexp(families, axis=1) - np.log(12)
+    ancestor_weights = ancestor_weights_of(populations)
+    estimates = logsumexp(ancestor_weights, axis=1) - np.log(12)
     np.testing.assert_allclose(estimates, populations.records[:, -1, 0], atol=1e-10)
     summaries = path.summary(populations.chains.state).reshape(5, 12, -1)
     for g, found in enumerate(target_summaries(path, populations)):
         ancestors = populations.ancestors[g]
-        assert np.sum(families[g] > -np.inf) == len(np.unique(ancestors)) < 12
+        assert np.sum(ancestor_weights[g] > -np.inf) == len(np.unique(ancestors)) < 12
         weights = np.exp(populations.log_weights[g]) / np.exp(populations.log_weights[g]).sum()
         np.testing.assert_allclose(found, [weights @ summaries[g], weights @ summaries[g] ** 2])
 
@@ -125,6 +125,6 @@ def test_populations_that_die_count_as_zero():
     dead = estimates == 0
     assert np.mean(dead) > 0.05
     assert abs(estimates.mean() - 0.4) < Z_BOUND * estimates.std(ddof=1) / np.sqrt(1000)
-    assert np.all(family_weights(populations)[dead] == -np.inf)
+    assert np.all(ancestor_weights_of(populations)[dead] == -np.inf)
     assert np.all(populations.records[dead, -1, 1] == 0)
     assert np.all(np.isnan(target_summaries(Shrinking(), populations)[dead]))

@@ -158,7 +158,7 @@ class DecoderPath(PointsPath):
         parts = self.network.log_likelihood(latents, self.X[rows])
         return [f"{value:.9e}" for part in parts for value in np.ravel(part)]
 
-    def side_by_side(self, rows: Sequence[Self], n_chains: int) -> Self:
+    def batch_rows(self, rows: Sequence[Self], n_chains: int) -> Self:
         """Return the path of so many chains of each row, one row after the other."""
         joint = copy.copy(self)
         for name in ("X", "center", "scale"):

@@ -103,9 +103,9 @@ def _with_reverse_chains(
     run = work.run
     estimate = mean_weight(run.forward)
     seen = RegionMasses.of(regions, run.draws, run.base_log_partition + estimate.log_mean)
-    unseen = seen.unseen()
-    worst = np.argsort(-unseen)[: max(2, len(run.forward) // chains_a_region)]
-    places = worst[unseen[worst] > max(threshold("missed-region", "nats"), estimate.delta / 2)]
+    missed_mass = seen.missed_masses()
+    worst = np.argsort(-missed_mass)[: max(2, len(run.forward) // chains_a_region)]
+    places = worst[missed_mass[worst] > max(threshold("missed-region", "nats"), estimate.delta / 2)]
     if not len(places):
         return found
 
@@ -115,7 +115,7 @@ def _with_reverse_chains(
     plan = Plan(path, work.move, work.seed)
     reverse = anneal_reverse([plan], [state], 1, "reverse from regions", work.n_jobs)[0]
     log_weights = log_mean_exp(-reverse.reshape(len(places), -1), axis=1) - estimate.log_mean
-    weights = np.full(len(unseen), np.nan)
+    weights = np.full(len(missed_mass), np.nan)
     weights[places] = np.exp(np.minimum(log_weights, largest_weight))
     cost = reverse.size * (len(run.ladder) - 1)
     return replace(found, weight_from_target=weights, n_evaluations=found.n_evaluations + cost)
@@ -129,9 +129,9 @@ def with_missed_mass(run: AnnealingRun, log_partition: float, std_error: float) 
     if found is None or found.weight_from_target is None or run.draws is None:
         return std_error
     seen = RegionMasses.of(found.regions, run.draws, log_partition)
-    hidden = seen.hidden_weight(found.weight_from_target)
-    missing = np.log1p(seen.unseen()[hidden > 0].sum())
-    return float(np.hypot(std_error, min(missing, np.sqrt(hidden.sum() / len(run.forward)))))
+    missed_weight = seen.missed_weight(found.weight_from_target)
+    missing = np.log1p(seen.missed_masses()[missed_weight > 0].sum())
+    return float(np.hypot(std_error, min(missing, np.sqrt(missed_weight.sum() / len(run.forward)))))
 
 
 def regions_to_cover(path: Path, run: Run, result: PartitionResult) -> list[Regions]:
@@ -215,14 +215,14 @@ class RegionMasses(NamedTuple):
         inside = regions.contain(draws.points)
         return cls(masses, weights, inside, weights @ inside)
 
-    def unseen(self) -> Array:
+    def missed_masses(self) -> Array:
         """Return what each region surely holds (R,), over Z, beyond the share of the draws there;
         negative where there are more.
         """
         least = [_least(mass, FOR_SECOND_TRY) for mass in self.masses[:, np.newaxis]]
         return np.array(least) - self.shares
 
-    def hidden_weight(self, from_target: Array | None) -> Array:
+    def missed_weight(self, from_target: Array | None) -> Array:
         """Return what regions with few draws add to the mean weight of chains from the target, over
         the mean of all (R,), beyond what weights of that mean would; 0 where no reverse chains were
         needed. `from_target` is as in `MissedMass`.
@@ -230,7 +230,7 @@ class RegionMasses(NamedTuple):
         if from_target is None:
             return np.zeros(len(self.masses))
         excess = np.nan_to_num(np.maximum(from_target - 1, 0.0))
-        return np.maximum(self.unseen(), 0.0) * excess
+        return np.maximum(self.missed_masses(), 0.0) * excess
 
 
 def checked_modes(run: Run, log_partition: float) -> list[CheckedMode]:
@@ -271,8 +271,8 @@ def missed_regions(
     # the share of Z that would move log Z by more than its error, and by .015 nats
     least_nats = threshold("missed-region", "nats")
     material = float(np.expm1(np.clip(slack_of_share, least_nats, _LARGEST)))
-    hidden = seen.hidden_weight(run.finding("missed_mass").weight_from_target)
-    if not masses.sum(axis=0).max(initial=0.0) > material and not hidden.any():
+    missed_weight = seen.missed_weight(run.finding("missed_mass").weight_from_target)
+    if not masses.sum(axis=0).max(initial=0.0) > material and not missed_weight.any():
         return []
     weights, inside, shares = seen.weights, seen.inside, seen.shares
 
@@ -289,10 +289,11 @@ def missed_regions(
         least = material / len(masses)
         hardly = threshold("missed-region", "hardly_seen") * means
         missed |= shares < np.where(means > least, hardly, 0.0)
-    if hidden.any():
+    if missed_weight.any():
         n_chains = len(run.forward)  # type: ignore[attr-defined]  # of independent chains
-        if n_chains / (1 + hidden.sum()) < enough_effective(n_chains):
-            missed |= hidden > 0.1 * hidden.max()  # those that matter beside the worst
+        if n_chains / (1 + missed_weight.sum()) < enough_effective(n_chains):
+            # Those that matter beside the worst.
+            missed |= missed_weight > 0.1 * missed_weight.max()
 
     return sorted(np.flatnonzero(missed).tolist(), key=lambda r: shares[r] - means[r])
 

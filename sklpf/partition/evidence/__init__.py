@@ -1,6 +1,6 @@
 """Comparisons and pools of evidences, checks of draws, and attempts until one is trusted."""
 
-from sklpf.partition.evidence._check_draws import DrawsReport, Finding, check_draws
+from sklpf.partition.evidence._check_draws import DrawsFinding, DrawsReport, check_draws
 from sklpf.partition.evidence._compare_evidence import (
     EvidenceComparison,
     ModelEvidence,
@@ -12,9 +12,9 @@ from sklpf.partition.evidence._pool import pool
 from sklpf.partition.evidence._until_trusted import UntilTrusted
 
 __all__ = [
+    "DrawsFinding",
     "DrawsReport",
     "EvidenceComparison",
-    "Finding",
     "ModelEvidence",
     "UntilTrusted",
     "check_draws",

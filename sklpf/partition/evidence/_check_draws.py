@@ -22,7 +22,7 @@ _PROPOSALS = ("warp3", "mixture", "t")
 _OF_PROPOSALS = {"little-overlap", "readings-differ"}
 
 
-class Finding(NamedTuple):
+class DrawsFinding(NamedTuple):
     """Finding of one check.
 
     Attributes
@@ -46,7 +46,7 @@ class DrawsReport(Readable):
 
     Attributes
     ----------
-    findings : tuple of Finding
+    findings : tuple of DrawsFinding
         One for each check.
     modes : tuple of CheckedMode
         All that were found, those with most mass first.
@@ -59,7 +59,7 @@ class DrawsReport(Readable):
         search for modes.
     """
 
-    findings: tuple[Finding, ...]
+    findings: tuple[DrawsFinding, ...]
     modes: tuple[CheckedMode, ...]
     result: PartitionResult
     proposal: str
@@ -220,7 +220,7 @@ def _are_of_another_density(
     return total > 1 and all(share > least * expected for share, expected in shares)
 
 
-def _findings(run: BridgeRun, result: PartitionResult, modes) -> Iterator[Finding]:
+def _findings(run: BridgeRun, result: PartitionResult, modes) -> Iterator[DrawsFinding]:
     """Findings of each check: its alarms, or the numbers that raised none."""
     known = result.diagnostics
     n_chains = sum(len(bridge.at_target) for bridge in run.bridges)
@@ -242,4 +242,4 @@ def _findings(run: BridgeRun, result: PartitionResult, modes) -> Iterator[Findin
     }
     for check, numbers in passed.items():
         against = [str(alarm) for alarm in result.alarms if subject_of(alarm) == check]
-        yield Finding(check, not against, "; ".join(against) or numbers)
+        yield DrawsFinding(check, not against, "; ".join(against) or numbers)

@@ -46,7 +46,7 @@ from sklpf.programs import (
     check_alive,
     check_finite,
     first_pass,
-    increments,
+    log_ratio,
     pool_groups,
     run_round,
     with_round,
@@ -607,7 +607,7 @@ def _log_weights(path, stream) -> Array:
     """log f_1 - log f_0 of base draws."""
     state = path.sample_base(_LOOK, stream)
     log_base, log_first = (path.log_f(state, np.full(_LOOK, level)) for level in (0, 1))
-    return check_finite(increments(log_base, log_first), allow_zero=path.has_boundary)
+    return check_finite(log_ratio(log_base, log_first), allow_zero=path.has_boundary)
 
 
 def log_prior_of(prior, ladder):

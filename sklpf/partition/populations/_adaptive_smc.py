@@ -336,7 +336,7 @@ class AdaptiveSMC(SamplingEstimator):
             own_seed = seeded(seed).of("round", n_rounds).seed
             if self.checks and (n_rounds == 1 or search.exploration_incomplete):
                 search = self._search(
-                    counted, learned.passed, points, base, own_seed, evaluations, search
+                    counted, learned.climb_starts, points, base, own_seed, evaluations, search
                 )
             rebased = _from_base(path, base, search.lost, points)
             known, populations, n_levels = self._sample_populations(
@@ -359,7 +359,7 @@ class AdaptiveSMC(SamplingEstimator):
                 n_rounds=n_rounds,
                 tol=self.tol,
             )
-            effective = learned_run.read().diagnostics["effective_families"]
+            effective = learned_run.read().diagnostics["effective_ancestors"]
             if effective >= _ENOUGH_TO_FIT:
                 chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
                 new = rebased.position(rebased.take(populations.chains.state, chosen))

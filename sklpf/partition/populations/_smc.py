@@ -26,9 +26,9 @@ from sklpf.programs import (
     FEWEST_REVERSE,
     SETTLING,
     Draws,
+    ancestor_weights_of,
     check_alive,
     draws_of,
-    family_weights,
     run_populations,
     run_reverse_chains,
     settle,
@@ -70,15 +70,15 @@ class PopulationRun(Run):
 
     described = {
         **CURVE,
-        "effective_families": Diagnostic("effective number of ancestors", "high"),
-        "effective_families_from_target": Diagnostic("… by the reverse chains", "high"),
+        "effective_ancestors": Diagnostic("effective number of ancestors", "high"),
+        "effective_ancestors_from_target": Diagnostic("… by the reverse chains", "high"),
         "between_populations": Diagnostic("share of the variance between populations", "low"),
         **LOWER_BOUND,
         **MOVES,
         "log_partition_by_population": Diagnostic(dimensions=_POPULATION, per_chain=True),
         "effective_sizes": Diagnostic(dimensions=("population", "level"), per_chain=True),
         "n_resamplings": Diagnostic("resamplings of a population", "", _POPULATION, per_chain=True),
-        "families": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
+        "ancestors": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
     }
 
     family = "population"
@@ -95,9 +95,9 @@ class PopulationRun(Run):
     def _read(self) -> PartitionResult:
         by_population = log_mean_exp(self.log_weights, axis=1)
         groups = mean_weight(by_population)
-        families = mean_weight(self.log_weights.ravel())
+        ancestors = mean_weight(self.log_weights.ravel())
         log_partition = self.base_log_partition + groups.log_mean
-        std_error = max(groups.std_error, families.delta)
+        std_error = max(groups.std_error, ancestors.delta)
         alive = by_population > -np.inf
         n_populations, n_particles = self.log_weights.shape
         from_target: dict[str, float] = {}
@@ -108,7 +108,7 @@ class PopulationRun(Run):
             reverse = np.sqrt(variance / n_populations)
             std_error = max(std_error, np.sqrt((std_error**2 + reverse**2) / 2))
             from_target = {
-                "effective_families_from_target": n_populations / (variance + 1 / n_particles),
+                "effective_ancestors_from_target": n_populations / (variance + 1 / n_particles),
                 "reverse_std_error": reverse,
             }
         curve, curve_error = jackknife(
@@ -120,14 +120,14 @@ class PopulationRun(Run):
             "log_partition_by_population": self.base_log_partition + by_population,
             "effective_sizes": self.effective_sizes,
             "n_resamplings": self.resampled.sum(axis=1),
-            "families": np.sum(self.log_weights > -np.inf, axis=1),
-            "effective_families": effective_sample_size(self.log_weights.ravel()),
+            "ancestors": np.sum(self.log_weights > -np.inf, axis=1),
+            "effective_ancestors": effective_sample_size(self.log_weights.ravel()),
             **from_target,
             "between_populations": (
                 between_groups(means, squares, 1) if len(means) > 1 else np.nan
             ),
             "group_std_error": groups.std_error,
-            "family_std_error": families.delta,
+            "ancestor_std_error": ancestors.delta,
             "lower_bound": log_partition - np.log(20),
             **move_diagnostics(self),
         }
@@ -176,12 +176,12 @@ class SMC(SamplingEstimator):
         and the interval uses Student t with G - 1 degrees of freedom. ``result_.diagnostics`` holds
         ``log_partition_by_population`` (G,); ``curve_std_error`` (K,), by the jackknife, of
         ``result_.log_partition_curve``; ``effective_sizes`` (G, K), of the particles at every level
-        before they are resampled; ``n_resamplings`` and ``families`` (G,), how often particles were
-        resampled, and how many of those that started have descendants at the target;
-        ``effective_families``, the effective number of ancestors, and
-        ``effective_families_from_target``, that by the reverse chains; ``between_populations``, the
-        share of the target states' variance that lies between populations; the standard errors
-        ``group_std_error``, ``family_std_error`` and ``reverse_std_error``; ``acceptance`` and
+        before they are resampled; ``n_resamplings`` and ``ancestors`` (G,), how often particles
+        were resampled, and how many of those that started have descendants at the target;
+        ``effective_ancestors``, the effective number of ancestors, and
+        ``effective_ancestors_from_target``, that by the reverse chains; ``between_populations``,
+        the share of the target states' variance that lies between populations; the standard errors
+        ``group_std_error``, ``ancestor_std_error`` and ``reverse_std_error``; ``acceptance`` and
         ``step_sizes`` of moves that have them; ``lower_bound``: log Z is below it with probability
         at most 5 %, even if the particles have missed modes; and ``plain_bound`` where the path has
         one.
@@ -283,7 +283,7 @@ class SMC(SamplingEstimator):
         populations = run_populations(
             plan.path, plan.transition, *size, key, self.n_jobs, checkpoint
         )
-        log_weights = family_weights(populations)
+        log_weights = ancestor_weights_of(populations)
         check_alive(log_weights.ravel())
         records = populations.records
         rates = records[..., 3].mean(axis=0)
@@ -322,8 +322,8 @@ def _alarms(run, diagnostics) -> list[Alarm]:
     n_all = run.log_weights.size
     share = threshold("few-effective", "ancestor_share")
     needed = min(threshold("few-effective", "ancestors"), share * n_all)
-    here = diagnostics["effective_families"]
-    there = diagnostics.get("effective_families_from_target", np.inf)
+    here = diagnostics["effective_ancestors"]
+    there = diagnostics.get("effective_ancestors_from_target", np.inf)
     alarms = []
     if here < needed:
         alarms.append(

@@ -92,7 +92,7 @@ def test_intervals_of_the_default_cover_in_many_models():
     for seed in range(4):
         cases.append((trained(digits()[:1000], 2, 40, 500, seed), {}, digits()[1000:1060]))
         for n_blocks, scale, options in ((5, 2.0, {}), (5, 1.0, REAL | {"noise_std": 0.5})):
-            network = Blocks(n_blocks, [20, 6], scale, seed)
+            network = Blocks(n_blocks, [20, 6], scale, seed, n_points=241)
             cases.append((network, options, network.model(**options).sample(60, random_state=seed)))
     assert_covers(cases)
 
@@ -331,7 +331,8 @@ def test_samples_have_the_moments_of_the_model():
 @pytest.mark.large
 def test_the_gap_on_simulated_rows_says_whether_settings_are_good_enough():
     linear = Linear(3, 8, 0.5)
-    path = linear.model().simulated_path(30, random_state=1)
+    n = 100
+    path = linear.model().simulated_path(n, random_state=1)
     results = []
     for n_levels in (10, 100):
         bdmc = BDMC(40, n_levels, ladder="adaptive", random_state=0)
@@ -342,8 +343,8 @@ def test_the_gap_on_simulated_rows_says_whether_settings_are_good_enough():
     result = results[1]
     z = (result.log_partition - linear.log_likelihood(path.X)) / result.std_error
     assert result.statement == "estimate"
-    assert abs(z.mean()) < 3.9 / np.sqrt(30) * 1.5  # false alarms: 1e-4
-    assert np.mean(z**2) < (1 + 3.9 * np.sqrt(2 / 30)) * 1.5
+    assert abs(z.mean()) < 3.9 / np.sqrt(n) * 1.5  # false alarms: 1e-4
+    assert np.mean(z**2) < (1 + 3.9 * np.sqrt(2 / n)) * 1.5
 
 
 def test_rows_that_are_given_have_no_exact_draw():

@@ -77,7 +77,7 @@ class Trainer:
         self.component_variance = components
         self.probability = np.broadcast_to(probability, model.n_components)
         self.tempering = tempering_of(model)
-        self.temperature = 1.0 if self.tempering is None else self._highest_temperature()
+        self.temperature = self._highest_temperature()
 
     def run(self, rng) -> tuple[FactorialPosterior, list[Sweep]]:
         """Return the posterior that a random start leads to, and the sweeps on the way: those of
@@ -126,6 +126,8 @@ class Trainer:
 
     def _highest_temperature(self) -> float:
         """The temperature to begin at, cautiously below where components die out."""
+        if self.tempering is None:
+            return 1.0
         if self.tempering.initial_temperature != "auto":
             return float(self.tempering.initial_temperature)
         with np.errstate(over="ignore", invalid="ignore"):
