@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
@@ -230,7 +231,7 @@ def radius_of(d: int) -> float:
     return float(chi2.ppf(_QUANTILE, d))
 
 
-def _connected(near: Array) -> Integers:
+def _connected(near: NDArray[np.bool_]) -> Integers:
     """Number of the group of each, where groups are joined by a symmetric closure of `near`."""
     joined = near | near.T
     groups = np.arange(len(joined))

@@ -70,7 +70,6 @@ class ExploredRun(ImportanceRun):
         Log of target over that half, in nats.
     """
 
-    options = ("tol",)
     family = "explored"
     described = {
         **WEIGHTS,
@@ -101,8 +100,9 @@ class ExploredRun(ImportanceRun):
         }
         alarms = weight_alarms(n, diagnostics, "importance")
         if self.cover.not_over:
-            numbers = {"n": self.cover.n_evaluations, "why": self.cover.not_over}
-            alarms.append(raised("search-not-over", "explorers", self.family, **numbers))
+            spent = self.cover.n_evaluations
+            why = self.cover.not_over
+            alarms.append(raised("search-not-over", "explorers", self.family, n=spent, why=why))
         elif differ > threshold("search-not-over", "explorers"):
             alarms.append(raised("search-not-over", "differ", self.family, t=differ))
         if efficiency < EFFICIENT:
