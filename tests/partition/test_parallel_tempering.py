@@ -104,7 +104,7 @@ def test_a_run_goes_on_once_where_ladders_differ():
     assert abs(z_score(tempering, Exact().fit(rbm).log_partition_)) < 3.7
 
 
-@pytest.mark.parametrize("n", [16, large(300)])
+@pytest.mark.parametrize("n", [16, large(150)])
 def test_intervals_of_runs_that_went_on_cover(n):
     """Of about 45 % of these models: a false alarm of 1e-4 if 93 % cover."""
     covered = []
