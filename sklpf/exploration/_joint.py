@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import systematic
 from sklpf.exploration._cover import FreshDraws, Proposal, log_mixture
 from sklpf.exploration._explorer import size
@@ -115,7 +115,7 @@ class JointDraws:
         )
 
 
-def disagreement(log_own: Array, explorers: Array) -> float:
+def disagreement(log_own: Array, explorers: Integers) -> float:
     """Return the difference between what two explorers' own draws say of log Z.
 
     Parameters
@@ -138,4 +138,4 @@ def disagreement(log_own: Array, explorers: Array) -> float:
             return np.inf
         values.append(log_mean)
         errors.append(standard_error(np.exp(log_weights - log_mean)))
-    return float(abs(values[0] - values[1]) / (np.hypot(*errors) + 1e-12))
+    return float(abs(values[0] - values[1]) / (np.hypot(errors[0], errors[1]) + 1e-12))
