@@ -50,7 +50,7 @@ path = GeometricPath(
 # Runs and readings
 # -----------------
 # Ten chains, 50 levels (100 with ``SKLPF_FULL=1``, as in the paper); each sweep
-# is one trajectory of five steps. `RTS` gives a quarter of its sweeps to a
+# is one trajectory of five steps. `RTS` gives a tenth of its sweeps to a
 # pilot and at most another to burn-in; the rest are samples. The estimate from
 # counts of levels (the paper's TS) uses the same run.
 

@@ -18,7 +18,6 @@ _WIDE_SHARE = 0.1
 _WIDER = 3.0  # in variance
 _WIDE_DF = 3.0
 _QUANTILE = 0.95  # of a part's mass within which another part's centre makes both one region
-_LEAST_LOG = -700.0  # nats, of a share of mass that is 0
 
 
 class Proposal:
@@ -113,7 +112,7 @@ class Cover:
     n_climbs : int
         Climbs that have looked for modes which the cover lacks.
     nan_share : float
-        Of the steps of walks at the target, those to where the density failed or was NaN.
+        Of long steps of walks at the target, those to where the density failed or was NaN.
     """
 
     base: Density

@@ -66,7 +66,7 @@ class JointDraws:
 
     def walk(self, target: Target, rng: np.random.Generator) -> tuple[Array, float, float]:
         """Return where random walks on the target end that begin at the draws by their weights, by
-        how many standard errors they lead to where the mixture is thin, and the share of their
+        how many standard errors they lead to where the mixture is thin, and the share of long
         steps to where the density fails or is NaN.
 
         Steps go along differences of draws (ter Braak 2006). Walks leave the target invariant, so
@@ -82,16 +82,20 @@ class JointDraws:
         start = rng.permutation(chosen)[:n]
         u = self.u[start]
         log_f = self.log_f[start]
-        n_nan = target.evaluator.n_nan
+        best = 2.38 / np.sqrt(2 * d)
+        n_long = n_failed = 0
         for _ in range(_N_STEPS):
             first, second = pool[rng.integers(len(pool), size=(2, n))]
-            length = 2.38 / np.sqrt(2 * d) * rng.choice(_STEP_SIZES, size=(n, 1))
+            length = best * rng.choice(_STEP_SIZES, size=(n, 1))
             proposal = u + length * (first - second) + _JITTER * rng.standard_normal((n, d))
             log_f_there = target.log_density(proposal)
+            is_long = length[:, 0] == max(_STEP_SIZES) * best
+            n_long += is_long.sum()
+            n_failed += target.evaluator.failed[is_long].sum()
             accept = np.log(rng.random(n)) < log_f_there - log_f
             u = np.where(accept[:, np.newaxis], proposal, u)
             log_f = np.where(accept, log_f_there, log_f)
-        nan_share = (target.evaluator.n_nan - n_nan) / (n * _N_STEPS)
+        nan_share = float(n_failed / max(n_long, 1))
         log_ratio = log_f - self.log_density(u, target.log_base(u))
         at_walks = self._thickness(log_ratio)
         at_draws = self._thickness(self.log_weights)
