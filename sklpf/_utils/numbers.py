@@ -114,7 +114,7 @@ def check_number(value: ArrayLike, name: str, check: Callable = check_finite) ->
     return float(number)
 
 
-def check_scale(value: object, name: str) -> float:
+def check_scale(value: Any, name: str) -> float:
     """Return a number that can be divided by or raise ValueError."""
     return check_number(value, name, check_positive)
 

@@ -5,17 +5,12 @@ masses, whether the search is over, and its cost in evaluations.
 """
 
 from sklpf.exploration._cover import Cover, FreshDraws, Region
-from sklpf.exploration._explore import EFFICIENT, LARGEST_T, explore
-from sklpf.exploration._joint import disagreement
-from sklpf.exploration._target import Evaluator
+from sklpf.exploration._explore import explore
 
-__all__ = [
-    "EFFICIENT",
-    "LARGEST_T",
-    "Cover",
-    "Evaluator",
-    "FreshDraws",
-    "Region",
-    "disagreement",
-    "explore",
-]
+__all__ = ["Cover", "FreshDraws", "Region", "explore"]
+
+# Shared with estimators.
+# isort: split
+from sklpf.exploration._explore import EFFICIENT, LARGEST_T  # noqa: F401
+from sklpf.exploration._joint import disagreement  # noqa: F401
+from sklpf.exploration._target import Evaluator  # noqa: F401

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
-from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.numbers import Array, Booleans, Integers
 from sklpf.exploration._target import Coordinates
 from sklpf.paths import Density, Mixture, StudentT
 
@@ -18,7 +18,6 @@ _WIDE_SHARE = 0.1
 _WIDER = 3.0  # in variance
 _WIDE_DF = 3.0
 _QUANTILE = 0.95  # of a part's mass within which another part's centre makes both one region
-_LEAST_LOG = -700.0  # nats, of a share of mass that is 0
 
 
 class Proposal:
@@ -93,7 +92,7 @@ class Region(NamedTuple):
 
 @dataclass(eq=False, kw_only=True)
 class Cover:
-    """Where the mass of a density is: a normalised mixture, which can be a path's base.
+    """A normalised mixture that lies where the mass of a density is, and can be a path's base.
 
     Attributes
     ----------
@@ -113,7 +112,7 @@ class Cover:
     n_climbs : int
         Climbs that have looked for modes which the cover lacks.
     nan_share : float
-        Of the steps of walks at the target, those to where the density failed or was NaN.
+        Of long steps of walks at the target, those to where the density failed or was NaN.
     """
 
     base: Density
@@ -231,7 +230,7 @@ def radius_of(d: int) -> float:
     return float(chi2.ppf(_QUANTILE, d))
 
 
-def _connected(near: Array) -> Integers:
+def _connected(near: Booleans) -> Integers:
     """Number of the group of each, where groups are joined by a symmetric closure of `near`."""
     joined = near | near.T
     groups = np.arange(len(joined))

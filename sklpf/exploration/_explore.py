@@ -11,7 +11,7 @@ from sklpf.exploration._cover import Cover
 from sklpf.exploration._explorer import Explorer, size
 from sklpf.exploration._joint import JointDraws
 from sklpf.exploration._target import Evaluator, Target
-from sklpf.paths import Path
+from sklpf.paths import GeometricPath
 
 _N_EXPLORERS = 2
 # of points: a number, and as many more for each dimension
@@ -26,7 +26,9 @@ _BETTER = 1.2  # times as efficient, for which the search goes on
 EFFICIENT = 0.2  # effective share of draws, from which a cover is a proposal
 
 
-def explore(path: Path, budget: int, stream: Stream, evaluator: Evaluator | None = None) -> Cover:
+def explore(
+    path: GeometricPath, budget: int, stream: Stream, evaluator: Evaluator | None = None
+) -> Cover:
     """Look for the mass of a density on R^d.
 
     Two explorers start at draws of the base, independent of each other. Each weights all points

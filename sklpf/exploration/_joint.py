@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import systematic
 from sklpf.exploration._cover import FreshDraws, Proposal, log_mixture
 from sklpf.exploration._explorer import size
@@ -66,7 +66,7 @@ class JointDraws:
 
     def walk(self, target: Target, rng: np.random.Generator) -> tuple[Array, float, float]:
         """Return where random walks on the target end that begin at the draws by their weights, by
-        how many standard errors they lead to where the mixture is thin, and the share of their
+        how many standard errors they lead to where the mixture is thin, and the share of long
         steps to where the density fails or is NaN.
 
         Steps go along differences of draws (ter Braak 2006). Walks leave the target invariant, so
@@ -82,16 +82,20 @@ class JointDraws:
         start = rng.permutation(chosen)[:n]
         u = self.u[start]
         log_f = self.log_f[start]
-        n_nan = target.evaluator.n_nan
+        best = 2.38 / np.sqrt(2 * d)
+        n_long = n_failed = 0
         for _ in range(_N_STEPS):
             first, second = pool[rng.integers(len(pool), size=(2, n))]
-            length = 2.38 / np.sqrt(2 * d) * rng.choice(_STEP_SIZES, size=(n, 1))
+            length = best * rng.choice(_STEP_SIZES, size=(n, 1))
             proposal = u + length * (first - second) + _JITTER * rng.standard_normal((n, d))
             log_f_there = target.log_density(proposal)
+            is_long = length[:, 0] == max(_STEP_SIZES) * best
+            n_long += is_long.sum()
+            n_failed += target.evaluator.failed[is_long].sum()
             accept = np.log(rng.random(n)) < log_f_there - log_f
             u = np.where(accept[:, np.newaxis], proposal, u)
             log_f = np.where(accept, log_f_there, log_f)
-        nan_share = (target.evaluator.n_nan - n_nan) / (n * _N_STEPS)
+        nan_share = float(n_failed / max(n_long, 1))
         log_ratio = log_f - self.log_density(u, target.log_base(u))
         at_walks = self._thickness(log_ratio)
         at_draws = self._thickness(self.log_weights)
@@ -111,7 +115,7 @@ class JointDraws:
         )
 
 
-def disagreement(log_own: Array, explorers: Array) -> float:
+def disagreement(log_own: Array, explorers: Integers) -> float:
     """Return the difference between what two explorers' own draws say of log Z.
 
     Parameters
@@ -134,4 +138,4 @@ def disagreement(log_own: Array, explorers: Array) -> float:
             return np.inf
         values.append(log_mean)
         errors.append(standard_error(np.exp(log_weights - log_mean)))
-    return float(abs(values[0] - values[1]) / (np.hypot(*errors) + 1e-12))
+    return float(abs(values[0] - values[1]) / (np.hypot(errors[0], errors[1]) + 1e-12))

@@ -7,7 +7,7 @@ from scipy.special import ndtr, ndtri
 
 from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.parallel import Checkpoint
-from sklpf.paths import Density, Path, evaluate_bisecting_failures, shown
+from sklpf.paths import Density, GeometricPath, evaluate_bisecting_failures, shown
 
 
 class Coordinates:
@@ -28,7 +28,8 @@ class Coordinates:
         self.center = np.array(base.center, dtype=np.float64)
         self.scale = np.array(base.scale, dtype=np.float64)
         box = np.full((2, len(self.center)), [[-np.inf], [np.inf]]) if bounds is None else bounds
-        self.low, self.high = box
+        self.low: Array = box[0]
+        self.high: Array = box[1]
         has_low, has_high = np.isfinite(box)
         self.is_closed = has_low & has_high
         self.is_half_open = has_low ^ has_high
@@ -80,14 +81,14 @@ class Evaluator:
     ----------
     n : int
         Points at which the density was asked for.
-    n_nan : int
-        Those of them at which it failed or gave NaN.
+    failed : ndarray of bool of shape (n,)
+        Points of the last call at which it failed or gave NaN.
     """
 
-    def __init__(self, path: Path, checkpoint: Checkpoint | None = None):
+    def __init__(self, path: GeometricPath, checkpoint: Checkpoint | None = None):
         self.path = path
         self.n = 0
-        self.n_nan = 0
+        self.failed = np.zeros(0, dtype=bool)
         self._checkpoint = checkpoint
         self._values = np.empty(0)
         self._n_calls = 0
@@ -117,9 +118,8 @@ class Evaluator:
             raise ValueError(
                 f"log_density is inf at {shown(x[infinite][0])}: it must be a number or -inf"
             )
-        failed = np.isnan(values)
-        self.n_nan += int(failed.sum())
-        return np.where(failed, -np.inf, values)
+        self.failed = np.isnan(values)
+        return np.where(self.failed, -np.inf, values)
 
 
 class Target:

@@ -110,7 +110,7 @@ class _NestedPoints(NamedTuple):
     parameters: NDArray
     weights: NDArray
 
-    def thinned(self, path: Path, rng: np.random.Generator) -> Array:
+    def thinned(self, path: Any, rng: np.random.Generator) -> Array:
         """Those points that a chance proportional to their weights keeps, in any order, in the
         coordinates of a path: draws of the posterior of which none is repeated.
         """
@@ -180,7 +180,7 @@ def _count_divergent(data: Any) -> int | None:
     return int(np.sum(statistics["diverging"].values))
 
 
-def _from_names(values: Mapping[str, Any], path: Path) -> Array:
+def _from_names(values: Mapping[str, Any], path: Any) -> Array:
     """Points of named parameters, each (n_chains, n_draws, ...), or of one chain (n_draws, ...)."""
     arrays = {name: as_float64(array, f"draws[{name!r}]") for name, array in values.items()}
     if not has(path, "unconstrain"):
