@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
-from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.numbers import Array, Booleans, Integers
 from sklpf.exploration._target import Coordinates
 from sklpf.paths import Density, Mixture, StudentT
 
@@ -93,7 +92,7 @@ class Region(NamedTuple):
 
 @dataclass(eq=False, kw_only=True)
 class Cover:
-    """Where the mass of a density is: a normalised mixture, which can be a path's base.
+    """A normalised mixture that lies where the mass of a density is, and can be a path's base.
 
     Attributes
     ----------
@@ -231,7 +230,7 @@ def radius_of(d: int) -> float:
     return float(chi2.ppf(_QUANTILE, d))
 
 
-def _connected(near: NDArray[np.bool_]) -> Integers:
+def _connected(near: Booleans) -> Integers:
     """Number of the group of each, where groups are joined by a symmetric closure of `near`."""
     joined = near | near.T
     groups = np.arange(len(joined))

@@ -123,7 +123,7 @@ def _covariances(x: Array, weights: Array, means: Array) -> Array:
 
 
 def _started(x: Array, w: Array, covariance: Array, n_parts: int, rng) -> Array:
-    """Which part each point belongs to at first, (n, K), by k-means++."""
+    """Return the part that each point belongs to at first, (n, K), by k-means++."""
     y = x @ np.linalg.inv(np.linalg.cholesky(covariance)).T
     distances = np.empty((len(x), n_parts))
     nearest = np.ones(len(x))

@@ -138,4 +138,4 @@ def disagreement(log_own: Array, explorers: Integers) -> float:
             return np.inf
         values.append(log_mean)
         errors.append(standard_error(np.exp(log_weights - log_mean)))
-    return float(abs(values[0] - values[1]) / (np.linalg.norm(errors) + 1e-12))
+    return float(abs(values[0] - values[1]) / (np.hypot(errors[0], errors[1]) + 1e-12))

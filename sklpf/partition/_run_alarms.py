@@ -14,8 +14,8 @@ from sklpf.programs import Draws
 from sklpf.uncertainty import MOST_BETWEEN, Difference, effective_sample_size, pareto_shape
 
 if TYPE_CHECKING:
-    from sklpf.partition.populations._smc import PopulationRun
-    from sklpf.partition.weights._ais import AnnealingRun
+    from sklpf.partition.populations import PopulationRun
+    from sklpf.partition.weights import AnnealingRun
 
 
 def modes_alarms(

@@ -24,7 +24,7 @@ from sklpf.uncertainty import log_mean_exp, standard_error
 
 if TYPE_CHECKING:
     from sklpf.partition._result import PartitionResult, Run
-    from sklpf.partition.weights._ais import AnnealingRun
+    from sklpf.partition.weights import AnnealingRun
 
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
 _LARGEST = 50.0  # nats, where a run has missed nearly everything

@@ -70,7 +70,7 @@ class AnnealingRun(RunInRounds):
         As in `HAIS`.
     """
 
-    options = ("n_temperatures", "tol")
+    options: ClassVar[tuple[str, ...]] = ("n_temperatures", "tol")
     described = {
         **WEIGHTS,
         "effective_sample_size_from_target": Diagnostic("… by the reverse chains", "high"),

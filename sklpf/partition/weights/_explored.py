@@ -70,6 +70,7 @@ class ExploredRun(ImportanceRun):
         Log of target over that half, in nats.
     """
 
+    options = ("tol",)
     family = "explored"
     described = {
         **WEIGHTS,
@@ -100,9 +101,9 @@ class ExploredRun(ImportanceRun):
         }
         alarms = weight_alarms(n, diagnostics, "importance")
         if self.cover.not_over:
-            spent = self.cover.n_evaluations
+            n_spent = self.cover.n_evaluations
             why = self.cover.not_over
-            alarms.append(raised("search-not-over", "explorers", self.family, n=spent, why=why))
+            alarms.append(raised("search-not-over", "explorers", self.family, n=n_spent, why=why))
         elif differ > threshold("search-not-over", "explorers"):
             alarms.append(raised("search-not-over", "differ", self.family, t=differ))
         if efficiency < EFFICIENT:
@@ -206,7 +207,7 @@ def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, str
 
 
 def _tails(path: GeometricPath, cover: Cover, stream: Stream) -> Tails:
-    """What the check of tails finds of the target against the cover, by its draws as scouts."""
+    """Return what the check of tails finds of the target against the cover."""
     covered = copy.copy(path)
     covered.base = cover
     covered.grad_base = None
