@@ -295,7 +295,7 @@ def test_rounds_of_a_second_run_and_stages_that_go_on_tell_no_speed(capsys):
             _progress.round_done("round", 1.0, 0.1, n_sweeps, 100)
         _progress.round_done("round", 1.0, 0.1, 800, 100)
         with _progress.stage("sampling", 8) as task_done:
-            task_done.said -= 2
+            task_done.reported_at -= 2
             task_done(0, lambda: "log Z = 1")
     lines = capsys.readouterr().out.splitlines()
     assert ["left" in line for line in lines] == [False, True, False, False, False]
@@ -316,7 +316,7 @@ QUARTIC = GeometricPath(
         (ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0), SMALL, 5),
         (ParallelTempering(n_ladders=4, n_sweeps=2048, tol=0.1, random_state=0), SMALL, 2),
         (RTS(n_temperatures=10, n_sweeps=400, random_state=0), SMALL, 3),
-        (RTS(n_temperatures=10, n_sweeps=200, tol=0.02, random_state=0), SMALL, 4),
+        (RTS(n_temperatures=10, n_sweeps=200, tol=0.02, random_state=0), SMALL, 3),
         (RTS(n_temperatures=10, n_sweeps=160, continuous=True, random_state=0), QUARTIC, 3),
         (SAMS(n_temperatures=10, n_sweeps=500, random_state=0), SMALL, 3),
         (HAIS(n_temperatures=200, tol=0.1, random_state=0), QUARTIC, 2),
