@@ -10,6 +10,7 @@ import re
 import pytest
 
 import sklpf
+import sklpf.paths
 
 
 def public(module):
@@ -33,7 +34,7 @@ def examples(module):
 SLOW = [f"sklpf.{name}" for name in ("models.mcrbm._model", "models.bilinear._model")]
 SLOW += [f"sklpf.display.{name}" for name in ("_topics", "_results", "_run")]
 SLOW += [f"sklpf.{name}" for name in ("models.factorial._model", "models.lda._path")]
-SLOW += [f"sklpf.{name}" for name in ("interop._prior_transform", "partition._rts")]
+SLOW += [f"sklpf.{name}" for name in ("interop._prior_transform", "partition.levels._rts")]
 SLOW += ["sklpf.partition.levels._adaptive"]
 
 
@@ -57,7 +58,11 @@ def public_objects():
 
 
 OBJECTS = public_objects()
-PROTOCOLS = [item for item in OBJECTS if getattr(item, "_is_protocol", False)]
+PROTOCOLS = [
+    item
+    for item in OBJECTS
+    if getattr(item, "_is_protocol", False) or item is sklpf.paths.OptionalMethods
+]
 
 
 def fields(item):

@@ -90,7 +90,7 @@ class Region(NamedTuple):
     std_error: float
 
 
-@dataclass(eq=False, kw_only=True)
+@dataclass(eq=False, frozen=True, kw_only=True)
 class Cover:
     """A normalised mixture that lies where the mass of a density is, and can be a path's base.
 
@@ -164,7 +164,21 @@ class Cover:
         return rng.permutation(np.concatenate(drawn))
 
     def sample_of(self, explorer: int, n: int, rng: np.random.Generator) -> Array:
-        """Return n draws from the half of one explorer, shape (n, d)."""
+        """Return draws from the half of one explorer.
+
+        Parameters
+        ----------
+        explorer : int
+            0 or 1.
+        n : int
+            Number of draws.
+        rng : numpy.random.Generator
+            Source of random numbers.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+        """
         from_base = self.coordinates.of_points(np.asarray(self.base.sample(n, rng), float))
         return self.coordinates.points(self.proposals[explorer].draw(n, from_base, rng))
 
@@ -173,7 +187,20 @@ class Cover:
         return log_mixture(self._log_halves(x))
 
     def log_density_of(self, explorer: int, x: Array) -> Array:
-        """Return that of one explorer's half, shape (n,), in nats."""
+        """Return the log density of one explorer's half.
+
+        Parameters
+        ----------
+        explorer : int
+            0 or 1.
+        x : ndarray of shape (n, d)
+            Points in the coordinates of the path.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            In nats.
+        """
         return self._log_halves(x)[explorer]
 
     def _log_halves(self, x: Array) -> Array:
@@ -209,7 +236,18 @@ class Cover:
         return sorted(found, key=lambda region: -region.log_mass)
 
     def region_of(self, x: Array) -> Integers:
-        """Return the region of each point x (n, d), a number."""
+        """Return the region of each point.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n, d)
+            Points in the coordinates of the path.
+
+        Returns
+        -------
+        ndarray of int of shape (n,)
+            Numbers of regions.
+        """
         parts = [part for proposal in self.proposals for part in proposal.fitted.components]
         weights = np.concatenate([proposal.fitted.weights for proposal in self.proposals])
         means = np.array([part.mean for part in parts])
