@@ -9,7 +9,7 @@ from sklpf.exploration._explore import explore
 
 __all__ = ["Cover", "FreshDraws", "Region", "explore"]
 
-# Shared with estimators.
+# Shared with other folders.
 # isort: split
 from sklpf.exploration._explore import EFFICIENT, LARGEST_T  # noqa: F401
 from sklpf.exploration._joint import disagreement  # noqa: F401

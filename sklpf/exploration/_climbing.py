@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -99,30 +99,32 @@ class Climber:
     def to_modes(self, starts: Array) -> None:
         """Climb on the target from points u (n, d), until in the cover."""
 
-        def slopes(y: Array, steps: Array) -> tuple[Array, Array]:
-            if self.target.n_evaluations > self.limit:
-                return np.full(len(y), -np.inf), np.zeros_like(y)
-            log_f = self._log_f(y)
-            excess = self._excess(y, log_f)
+        def slopes(y: Array, steps: Array, log_f: Array, excess: Array) -> tuple[Array, Array]:
             ends = self._is_covered(y, log_f, excess) | (log_f == -np.inf)
             self.seen.append((y[~ends], log_f[~ends], excess[~ends]))
             return log_f, self._gradient(self.functions[1], y, steps, ends)
 
-        climb(slopes, np.linalg.solve(self.root, starts.T).T, self.scale, self.box)
+        self._climb(slopes, starts)
 
     def out_of_cover(self, starts: Array) -> None:
         """Climb from points u (n, d) to where the target is highest above the cover."""
 
-        def slopes(y: Array, steps: Array) -> tuple[Array, Array]:
+        def slopes(y: Array, steps: Array, log_f: Array, excess: Array) -> tuple[Array, Array]:
+            self.seen.append((y, log_f, excess))
+            return excess, self._gradient(self.ratio_functions[1], y, steps, ~(excess > _FLAT))
+
+        self._climb(slopes, starts)
+
+    def _climb(self, slopes: Callable[..., tuple[Array, Array]], starts: Array) -> None:
+        """Climb from points u on what `slopes` gives; beyond the limit climbs stay."""
+
+        def limited(y: Array, steps: Array) -> tuple[Array, Array]:
             if self.target.n_evaluations > self.limit:
                 return np.full(len(y), -np.inf), np.zeros_like(y)
             log_f = self._log_f(y)
-            excess = self._excess(y, log_f)
-            self.seen.append((y, log_f, excess))
-            ends = ~(excess > _FLAT)
-            return excess, self._gradient(self.ratio_functions[1], y, steps, ends)
+            return slopes(y, steps, log_f, self._excess(y, log_f))
 
-        climb(slopes, np.linalg.solve(self.root, starts.T).T, self.scale, self.box)
+        climb(limited, np.linalg.solve(self.root, starts.T).T, self.scale, self.box)
 
     def _gradient(self, slopes: Any, y: Array, steps: Array, ends: NDArray[np.bool_]) -> Array:
         """Slopes where climbs go on: these are differences, which take 2 d evaluations."""

@@ -78,12 +78,12 @@ class Explorer:
             )
         self.starts = self._u[self._log_f > -np.inf]
 
-    def rise(self, wanted: float, most: float) -> None:
+    def rise(self, n_effective: float, most: float) -> None:
         """Go up to the target, and there until draws are efficient or get no better.
 
         Parameters
         ----------
-        wanted : float
+        n_effective : float
             Effective sample size after a step of beta.
         most : float
             Evaluations, at most but for the last batch.
@@ -92,7 +92,7 @@ class Explorer:
         n_at_target = n_worse = 0
         best = 0.0
         while n_at_target < _MOST_AT_TARGET:
-            self.beta = self._next_beta(wanted)
+            self.beta = self._next_beta(n_effective)
             self.proposal = self._fitted()
             efficiency = self._draw(self.proposal)
             n_at_target += self.beta == 1
@@ -143,14 +143,14 @@ class Explorer:
         """Log weights of all points at a level, by the mixture of all that proposed them."""
         return _between(self._log_base, self._log_f, beta) - self._log_nq
 
-    def _next_beta(self, wanted: float) -> float:
-        """The largest beta at which points have the effective sample size that is wanted."""
-        if effective_sample_size(self._log_weights(1.0)) >= wanted:
+    def _next_beta(self, n_effective: float) -> float:
+        """The largest beta at which points have an effective sample size."""
+        if effective_sample_size(self._log_weights(1.0)) >= n_effective:
             return 1.0
         low, high = self.beta, 1.0
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
-            if effective_sample_size(self._log_weights(middle)) >= wanted:
+            if effective_sample_size(self._log_weights(middle)) >= n_effective:
                 low = middle
             else:
                 high = middle

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from sklpf._utils.numbers import LOG_TAU, Array
-from sklpf.paths import Mixture, StudentT
+from sklpf.paths import DEGREES_OF_FREEDOM, FittedParts, Mixture, with_tails
 
 _MOST_PARTS = 30
 _PATIENCE = 2  # parts more than the best mixture has, beyond which none is tried
@@ -17,7 +17,6 @@ _MOST_STEPS = 40  # of EM
 _GAIN = 1e-3  # nats of the mean log-likelihood, by which EM goes on
 _LEAST_WEIGHT = 1e-8  # of the largest: points below it are left out
 _RIDGE = 1e-7  # of the variances, which keeps covariances invertible
-_DEGREES_OF_FREEDOM = (30.0, 10.0, 5.0, 3.0)
 
 
 def fit_mixture(points: Array, log_weights: Array, rng: np.random.Generator) -> Mixture:
@@ -71,13 +70,9 @@ def fit_mixture(points: Array, log_weights: Array, rng: np.random.Generator) -> 
     covariances = covariances * widening[:, np.newaxis, np.newaxis]
     covariances = covariances * np.outer(spread, spread)
     means = mean + spread * means
-    tails = [_with_tails(shares, means, covariances, df) for df in _DEGREES_OF_FREEDOM]
+    parts = FittedParts(means, covariances, shares)
+    tails = [with_tails(parts, df, widening=1.0) for df in DEGREES_OF_FREEDOM]
     return max(tails, key=lambda mixture: w @ mixture.log_density(x))
-
-
-def _with_tails(shares: Array, means: Array, covariances: Array, df: float) -> Mixture:
-    scales = covariances * (df - 2) / df
-    return Mixture([StudentT(*part, df) for part in zip(means, scales)], shares)
 
 
 def _fit_gaussians(x: Array, w: Array, n_parts: int, rng: np.random.Generator) -> Any:

@@ -8,7 +8,28 @@ from sklpf.paths._ladders import LADDERS, make_ladder
 from sklpf.paths._optional import FilterEstimates, OptionalMethods, has, require, require_base
 from sklpf.paths._regions import Regions
 
-# Shared with moves, programs and estimators: arrays of a state, ladders, bases, compiled paths.
+__all__ = [
+    "LADDERS",
+    "Density",
+    "FilterEstimates",
+    "Gaussian",
+    "GeometricPath",
+    "Mixture",
+    "OptionalMethods",
+    "Path",
+    "Regions",
+    "Stream",
+    "StudentT",
+    "TemperedPath",
+    "Uniform",
+    "make_ladder",
+    "has",
+    "require",
+    "require_base",
+    "stream_key",
+]
+
+# Shared with other folders: arrays of a state, ladders, bases, climbs, compiled paths.
 # isort: split
 from sklpf.paths._base import (  # noqa: F401
     CompiledPrograms,
@@ -30,40 +51,18 @@ from sklpf.paths._base import (  # noqa: F401
     trajectory_at,
     values_at,
 )
-from sklpf.paths._bases import is_outside  # noqa: F401
-from sklpf.paths._climbs import functions_for_climbs  # noqa: F401
-from sklpf.paths._functions import values_of  # noqa: F401
-from sklpf.paths._geometric import CompiledDensityPath, is_own_density  # noqa: F401
-from sklpf.paths._ladders import respace  # noqa: F401
-from sklpf.paths._mixture_fit import defensive, fit_base  # noqa: F401
-from sklpf.paths._optional import State  # noqa: F401
-from sklpf.paths._regions import find_regions  # noqa: F401
-
-__all__ = [
-    "LADDERS",
-    "Density",
-    "FilterEstimates",
-    "Gaussian",
-    "GeometricPath",
-    "Mixture",
-    "OptionalMethods",
-    "Path",
-    "Regions",
-    "Stream",
-    "StudentT",
-    "TemperedPath",
-    "Uniform",
-    "make_ladder",
-    "has",
-    "require",
-    "require_base",
-    "stream_key",
-]
-from sklpf.paths._bases import as_base, full_matrix, full_roots, shrunk_covariance  # noqa: F401
+from sklpf.paths._bases import (  # noqa: F401
+    as_base,
+    full_matrix,
+    full_roots,
+    is_outside,
+    shrunk_covariance,
+)
 from sklpf.paths._climbs import (  # noqa: F401
     Ends,
     climb,
     evaluate_bisecting_failures,
+    functions_for_climbs,
     mirrored,
     starts_of_climbs,
 )
@@ -72,13 +71,32 @@ from sklpf.paths._functions import (  # noqa: F401
     gradients_of,
     shape_given,
     shown,
+    values_of,
     values_of_shape,
 )
-from sklpf.paths._geometric import coordinates_of_rows  # noqa: F401
-from sklpf.paths._mixture_fit import fit_parts  # noqa: F401
+from sklpf.paths._geometric import (  # noqa: F401
+    CompiledDensityPath,
+    coordinates_of_rows,
+    is_own_density,
+)
+from sklpf.paths._ladders import (  # noqa: F401
+    respace,
+)
+from sklpf.paths._mixture_fit import (  # noqa: F401
+    DEGREES_OF_FREEDOM,
+    FittedParts,
+    defensive,
+    fit_base,
+    fit_parts,
+    with_tails,
+)
+from sklpf.paths._optional import (  # noqa: F401
+    State,
+)
 from sklpf.paths._regions import (  # noqa: F401
     ClimbTarget,
     drawn_by_weight,
     ellipsoid_at_mode,
+    find_regions,
     highest_of_draws,
 )

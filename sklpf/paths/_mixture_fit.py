@@ -15,7 +15,7 @@ from sklpf.paths._bases import Gaussian, Mixture, Parts, StudentT
 _PATIENCE = 2  # parts more than the best mixture has, beyond which none is tried
 _PRECISE, _ROUGH = 1e-3, 1e-2  # gain of the last EM step in the log-likelihood of a point
 # of a base
-_DEGREES_OF_FREEDOM = (30.0, 10.0, 5.0, 3.0)
+DEGREES_OF_FREEDOM = (30.0, 10.0, 5.0, 3.0)
 _SHARES = (0.92, 0.05, 0.03)  # of the fit, of the old base, of a Cauchy distribution
 
 
@@ -181,19 +181,20 @@ def fit_base(
     if parts is None:
         parts = FittedParts(whole.mean[np.newaxis], whole.covariance[np.newaxis], np.ones(1))
     if bounds is None:
-        tails = [_with_tails(parts, df) for df in _DEGREES_OF_FREEDOM]
+        tails = [with_tails(parts, df) for df in DEGREES_OF_FREEDOM]
         return max(tails, key=lambda mixture: mixture.log_density(points).mean())
     variances = widening * np.diagonal(parts.covariances, axis1=1, axis2=2)
     gaussians = [Gaussian(*each) for each in zip(parts.means, variances)]
     return Mixture(gaussians, parts.weights).truncated(*bounds)
 
 
-def _with_tails(
+def with_tails(
     parts: FittedParts,
     df: float,
     *,
     widening: float = 1.3,  # variances of the parts, over those of the fit
 ) -> Mixture:
+    """Return Student t distributions with the covariances of fitted Gaussians, a little wider."""
     scales = widening * (df - 2) / df * parts.covariances
     return Mixture([StudentT(*each, df) for each in zip(parts.means, scales)], parts.weights)
 

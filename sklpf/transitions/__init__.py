@@ -9,6 +9,17 @@ from sklpf.transitions._slice import Slice
 
 __all__ = ["HMC", "Gibbs", "Metropolis", "RandomWalk", "Slice", "Transition", "default_move"]
 
+# Shared with other folders.
+# isort: split
+from sklpf.transitions._base import RowBatch, acceptance, batch_rows, stream_uniforms  # noqa: F401
+from sklpf.transitions._pilot import (  # noqa: F401
+    TunedTransition,
+    fixed_pilot,
+    next_beta,
+    reflect,
+    root_of,
+)
+
 
 def default_move(path: Path) -> Transition:
     """Return the path's Gibbs sweep; on R^d, where it has none, HMC, or RandomWalk without
@@ -27,15 +38,3 @@ def default_move(path: Path) -> Transition:
     if has(path, "gibbs") or not has(path, "position"):
         return Gibbs()
     return HMC() if has(path, "gradients") else RandomWalk()
-
-
-# Shared with other folders.
-# isort: split
-from sklpf.transitions._base import RowBatch, acceptance, batch_rows, stream_uniforms  # noqa: F401, E402
-from sklpf.transitions._pilot import (  # noqa: F401, E402
-    TunedTransition,
-    fixed_pilot,
-    next_beta,
-    reflect,
-    root_of,
-)

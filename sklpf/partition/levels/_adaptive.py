@@ -124,9 +124,7 @@ class TwoStageGain:
         shares,
         n_draws,
         *,
-        # the gain settles when no level's share of the visits is off by more than 1 -
-        # _EVEN of itself
-        even=0.8,
+        even=0.8,  # of the visits, from which on the gain falls as 1 / t
     ):
         self.n_draws += n_draws
         self.visits = self.visits + n_draws * shares
