@@ -16,7 +16,9 @@ from sklpf._utils.parallel import fingerprint
 from sklpf._utils.tables import Rows, Table, decimals, imported
 from sklpf.partition import PartitionResult
 from sklpf.scoring import (
+    IntervalOfMean,
     Scored,
+    ScoredModel,
     ScoreInterval,
     best_first,
     check_same_kind,
@@ -158,7 +160,7 @@ def _baseline_rows(scores: Mapping[str, ScoreInterval]) -> Rows:
     return list({row[0]: row for row in reversed(rows)}.values())
 
 
-def interval_text(interval: Any) -> str:
+def interval_text(interval: IntervalOfMean) -> str:
     """A mean and its interval, with two digits of the standard error and at least 2 decimals."""
     if not np.isfinite(interval.mean):
         return f"{interval.mean}"
@@ -167,7 +169,7 @@ def interval_text(interval: Any) -> str:
     return f"{interval.mean:.{n}f} [{low:.{n}f}, {high:.{n}f}]"
 
 
-def digits(interval: Any) -> int:
+def digits(interval: IntervalOfMean) -> int:
     """Decimals that show two digits of the standard error, at least 2."""
     return max(2, decimals(interval.mean, half_width(interval.combined) / 2))
 
@@ -305,7 +307,7 @@ def score_all(models: Mapping[str, Any], X, level: float, per: str | None = None
     ]
 
 
-def _check_per(name: str, model: Any, per: str | None) -> None:
+def _check_per(name: str, model: ScoredModel, per: str | None) -> None:
     """Raise TypeError if a model can't score per document or word."""
     if per is not None and model._unit != "document":
         raise TypeError(
@@ -416,7 +418,7 @@ def ratio_result(model_a: Any, model_b: Any) -> PartitionResult | None:
     return result if result.converged else None
 
 
-def disagreement(direct: PartitionResult, a: Any, b: Any) -> str | None:
+def disagreement(direct: PartitionResult, a: Entrant, b: Entrant) -> str | None:
     """A sentence if the direct ratio and the difference of two log Z are too far apart,
     else None.
     """

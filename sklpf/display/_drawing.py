@@ -243,7 +243,7 @@ def width(axes: Any) -> float:
     return axes.bbox.width / axes.figure.dpi
 
 
-def label_decades(axes: Any, name: str) -> None:
+def label_decades(axes: Axes, name: str) -> None:
     """Make an axis ("x" or "y") logarithmic, with labels that are short and no more than
     have room.
     """

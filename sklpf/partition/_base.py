@@ -135,7 +135,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     _given_draws: Any = None
 
     @_progress.reporting
-    def _fit(self, path: Path, draws: Any = None) -> Self:
+    def _fit(self, path: Path, draws: object = None) -> Self:
         """`fit` without its warning, for callers that read the result themselves; with draws of the
         target, which are not kept.
         """

@@ -818,7 +818,7 @@ def as_base(base: Any, n_dimensions: int | None = None) -> Density:
 _MEMBERS = ("sample", "log_density", "normalised", "n_dimensions", "center", "scale")
 
 
-def _of_scipy(base: Any, missing: list[str]) -> Density:
+def _of_scipy(base: object, missing: list[str]) -> Density:
     """A base of frozen distributions, in a class with gradients where there is one."""
     if isinstance(base, type(stats.multivariate_normal())):
         return Gaussian(base.mean, base.cov)

@@ -154,7 +154,7 @@ class GeometricPath(PointsPath):
         *,
         grad: Callable[[Any], Any] | None = None,
         value_and_grad: Callable[[Any], tuple[Any, Any]] | None = None,
-        base: Any,
+        base: object,
         grad_base: Callable[[Any], Any] | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         vectorized: bool = True,
@@ -187,7 +187,7 @@ class GeometricPath(PointsPath):
             f" n_levels={len(self.ladder)})"
         )
 
-    def with_base(self, base: Any) -> GeometricPath:
+    def with_base(self, base: object) -> GeometricPath:
         """Return the path to the same density from another base.
 
         Parameters
@@ -207,7 +207,7 @@ class GeometricPath(PointsPath):
         path._start_from(base)
         return path
 
-    def _start_from(self, base: Any) -> None:
+    def _start_from(self, base: object) -> None:
         """Set the base, and check it and the functions by draws of it."""
         self.base = within(as_base(base, self.n_dimensions), self.bounds)
         check_functions(self)
@@ -551,7 +551,7 @@ class CompiledDensityPath(CompiledPrograms, GeometricPath):
     root: Array
     _packed_target: Callable[[], Any]
 
-    def __init__(self, base: Any):
+    def __init__(self, base: object):
         super().__init__(self._log_density, grad=self._slope, base=base)
 
     def rows(self, state: Points) -> Array:

@@ -11,6 +11,7 @@ from sklpf.scoring._likelihood import (  # noqa: F401
     SCORING,
     LogLikelihoodMixin,
     RowLikelihoodMixin,
+    ScoredModel,
     fit_for_model,
     report,
 )

@@ -7,6 +7,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline
 
+from sklpf._utils.numbers import Matrix
 from sklpf._utils.sklearn import BaseEstimator
 
 
@@ -44,7 +45,7 @@ def _kind(model: Any) -> str:
     return "probabilities of rows" if model._discrete else "densities of rows"
 
 
-def find_model(estimator: BaseEstimator, X: Any) -> tuple[Any, Any]:
+def find_model(estimator: BaseEstimator, X: Matrix) -> tuple[Any, Any]:
     """Return the last model in a fitted estimator, and what the steps before it make of X.
 
     Parameters

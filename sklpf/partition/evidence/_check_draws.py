@@ -115,7 +115,7 @@ class DrawsReport(Readable):
         return "draws"
 
 
-def check_draws(path: Path, draws: Any, *, random_state: RandomState = None) -> DrawsReport:
+def check_draws(path: Path, draws: object, *, random_state: RandomState = None) -> DrawsReport:
     """Check draws of a density that any sampler has made.
 
     An optimiser looks for modes from many starts, and those that it finds should have as many draws

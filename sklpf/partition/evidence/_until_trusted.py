@@ -120,7 +120,7 @@ class UntilTrusted(PartitionEstimator):
         **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs", "verbose")},
     }
 
-    def fit(self, path, y=None, *, draws: Any = None) -> Self:
+    def fit(self, path, y=None, *, draws: object = None) -> Self:
         """Estimate the log partition function of a path's target or of a fitted model.
 
         Parameters

@@ -265,7 +265,7 @@ class BridgeSampling(PartitionEstimator):
     _run_class = BridgeRun
     _searches_fully = False  # for modes: else about as long as the bridge takes
 
-    def fit(self, path, y=None, *, draws: Any = None) -> Self:
+    def fit(self, path, y=None, *, draws: object = None) -> Self:
         """Estimate the log partition function from draws of the target.
 
         Parameters
