@@ -1,6 +1,6 @@
 """Do tests notice that a threshold, a Metropolis step or an error bar is wrong?
 
-    coverage run --source=sklpf --data-file=DATA -m pytest ...  # with dynamic_context=test_function
+    COVERAGE_FILE=DATA pytest --cov=sklpf --cov-context=test --cov-report= tests/partition ...
     python tests/tools/mutations.py DATA [PART OF A NAME ...]
 
 Each mutation changes one place of a copy of the library: a threshold of the table of alarms is ten
@@ -92,7 +92,7 @@ def jackknives():
 
 
 def tests_of(data, mutation):
-    """Tests that execute a mutation's statement, as pytest takes them."""
+    """Tests that execute a mutation's statement, by name."""
     file, line = mutation.line
     contexts = data.contexts_by_lineno(file)
     tree = ast.parse(Path(file).read_text(encoding="utf-8"))
@@ -103,14 +103,9 @@ def tests_of(data, mutation):
     ]
     first, last = min(spans, key=lambda span: span[1] - span[0])
     names = {name for number in range(first, last + 1) for name in contexts.get(number, ())}
-    found = []
-    for name in sorted(names - {""}):
-        module, _, function = name.partition(".")
-        files = list((ROOT / "tests").rglob(f"{module}.py"))
-        if files and function.startswith("test_"):
-            found.append(f"{files[0].relative_to(ROOT)}::{function.partition('.')[0]}")
+    tests = {name.partition("|")[0] for name in names} - {""}
     near = Path(file).parent.name.strip("_")
-    return sorted(found, key=lambda test: (near not in test, test))[:MOST_TESTS]
+    return sorted(tests, key=lambda test: (near not in test, test))[:MOST_TESTS]
 
 
 def is_noticed(copy, mutation, tests):
