@@ -208,7 +208,8 @@ def run_pilots(
     state = batch.path.sample_base(n * len(rows), batch.stream)
     auxiliary = transition.start(batch.path, state, batch.stream)
     for row, (_, own) in zip(rows, batch.stream.rows()):
-        row.root = root_of([batch.path.position(state)[own]], [], transition.metric, row.path.bounds)
+        points = [batch.path.position(state)[own]]
+        row.root = root_of(points, [], transition.metric, row.path.bounds)
     rising = rows
     n_moves = n_first_moves
     n_done = 0
