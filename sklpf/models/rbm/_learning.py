@@ -65,9 +65,11 @@ class Parameters(NamedTuple):
 
     def log_f(self, v) -> Array:
         """log f of rows v, (n,)."""
-        fields = (v @ self.components.T + self.intercept_hidden).astype(np.float64)
-        linear = v @ self.intercept_visible.astype(np.float64)
-        return linear + np.logaddexp(0, fields).sum(axis=1)
+        from sklpf.models.rbm._free_energy_kernels import softplus_sums
+
+        softplus = np.empty(len(v))
+        softplus_sums((v @ self.components.T + self.intercept_hidden).astype(np.float64), softplus)
+        return v @ self.intercept_visible.astype(np.float64) + softplus
 
     def as_one(self) -> NDArray:
         """All parameters in one array (J + 1, M + 1), with 0 in the corner."""
