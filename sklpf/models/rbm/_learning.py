@@ -287,9 +287,7 @@ def _values(X):
     return values
 
 
-def _block(
-    chains, n_rows: int, n_visible: int, n_hidden: int, n_parts: int, n_threads: int
-):
+def _block(chains, n_rows: int, n_visible: int, n_hidden: int, n_parts: int, n_threads: int):
     """The kernel's work space for chains, as many rows of data and units, and its team of
     threads.
     """
