@@ -83,15 +83,15 @@ def explore(
             explorer.rise(n_effective * _GROWTH**stage, _SHARE_OF_RISE * left)
         joint = JointDraws(target, [each.proposal for each in explorers], size(_FRESH, d), rng)
         reached = min(explorer.beta for explorer in explorers)
-        moved, parts, nan_share = joint.u[:0], [], 0.0
+        most = _SHARE_OF_CLIMBS * target.n_evaluations - search.n_evaluations
+        most = min(most, budget - target.n_evaluations)
+        parts = new_parts(target, joint, explorers, most, search, rng)
+        moved, nan_share = joint.u[:0], 0.0
         not_over = ""
         if reached < 1:
             not_over = f"the particles stopped at inverse temperature {reached:.2g}"
         else:
             moved, outside, nan_share = joint.walk(target, rng)
-            most = _SHARE_OF_CLIMBS * target.n_evaluations - search.n_evaluations
-        most = min(most, budget - target.n_evaluations)
-            parts = new_parts(target, joint, explorers, most, search, rng)
             if joint.disagreement > LARGEST_T:
                 not_over = f"two explorers differ by {joint.disagreement:.1f} standard errors"
             elif outside > LARGEST_T:
