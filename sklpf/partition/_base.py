@@ -148,7 +148,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 result = self._result_of(path)
         finally:
             del self._given_draws
-        self._keep(replace(result, seconds=time.perf_counter() - started))
+        seconds = time.perf_counter() - started
+        self._keep(replace(result, diagnostics=result.diagnostics | {"seconds": seconds}))
         _progress.report(lambda: self.result_._line())
         return self
 
@@ -198,12 +199,6 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return self._read(self._run(path, seed))
 
     # -- runs
-    @classmethod
-    def _described_names(cls) -> set[str]:
-        """Names of the diagnostics that its results describe."""
-        kinds = cls._run_class if isinstance(cls._run_class, tuple) else (cls._run_class,)
-        return {name for kind in kinds for name in kind.described}
-
     @classmethod
     def _reads(cls, run: Run) -> bool:
         """True if a run is of a kind that it can read."""

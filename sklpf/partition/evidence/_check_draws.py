@@ -181,7 +181,7 @@ def check_draws(path: Path, draws: object, *, random_state: RandomState = None) 
         if tried:
             run = replace(run, findings=tried[_PROPOSALS[0]][0].findings)
         else:
-            n_evaluations += run.check_evaluations
+            n_evaluations += bridge.result_.check_evaluations or 0
         n_evaluations += run.n_evaluations
         seconds += bridge.result_.seconds
         tried[proposal] = (run, run.read())
@@ -195,7 +195,8 @@ def check_draws(path: Path, draws: object, *, random_state: RandomState = None) 
         alarms = tuple(alarm for alarm in result.alarms if subject_of(alarm) != "modes")
         result = replace(result, alarms=alarms)
     findings = tuple(_findings(run, result, modes))
-    return DrawsReport(findings, modes, replace(result, seconds=seconds), proposal, n_evaluations)
+    result = replace(result, diagnostics=result.diagnostics | {"seconds": seconds})
+    return DrawsReport(findings, modes, result, proposal, n_evaluations)
 
 
 def _n_against(result: PartitionResult) -> int:
