@@ -19,7 +19,7 @@ def test_own_density():
     """The transfer matrix gives the ring's log Z; 4.8 SE of a t with 99 degrees of freedom: 6e-6
     false alarms.
     """
-    estimate = run("doc/developers/add_a_model.md")[0]["estimate"]
+    estimate = run("doc/developers/add_a_path.md")[0]["estimate"]
     exact = np.log((2 * np.cosh(0.5)) ** 12 + (2 * np.sinh(0.5)) ** 12)
     assert_right(estimate, exact)
 
@@ -51,7 +51,7 @@ def test_own_check(monkeypatch):
 
 
 # tested above
-ELSEWHERE = tuple(f"doc/developers/add_a{name}.md" for name in ("_model", "n_estimator", "_check"))
+ELSEWHERE = tuple(f"doc/developers/add_a{name}.md" for name in ("_path", "n_estimator", "_check"))
 SLOW = (  # a minute to some seconds each
     *("guide/image_models", "guide/recipes", "guide/searches", "guide/large_runs"),
     *("guide/your_density", "guide/comparing", "guide/log_likelihood", "guide/topic_models"),

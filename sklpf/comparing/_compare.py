@@ -31,7 +31,7 @@ from sklpf.scoring import (
     report,
 )
 
-# nats; beyond, the difference of two log Z has the smaller error (doc/benchmarks/compare.md)
+# nats; beyond, the difference of two log Z has the smaller error (doc/benchmarks/calibration.md)
 _MOST_SPREAD = 2.5
 _MOST_APART = 3.0  # joint standard errors
 

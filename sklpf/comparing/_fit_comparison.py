@@ -4,7 +4,7 @@ A fit is scored on the rows that its split leaves out, and its mean there has th
 error, which repeat in different ways. Rows: every split has others, or some again. Fits: seeds, and
 training sets, which share rows. log Z: one for each fit. What k-fold splits share has no unbiased
 estimate (Bengio & Grandvalet 2004), so which rule covers was measured:
-doc/benchmarks/compare_fits.md.
+doc/benchmarks/calibration.md.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf.exploration._joint import JointDraws
 from sklpf.exploration._target import Target
 from sklpf.paths import (
+    Box,
     ClimbTarget,
     StudentT,
     climb,
@@ -76,9 +77,8 @@ class Climber:
         mass = np.cumsum(np.exp(joint.log_weights[order] - joint.log_z)) / len(order)
         self.lowest = joint.log_f[order][np.searchsorted(mass, _LOW * mass[-1])]
         self.seen: list[tuple[Array, Array, Array]] = []  # y, log f and its excess over the cover
-        ones = np.ones(d)
-        self.scale = ones
-        self.box = np.array([-np.inf * ones, np.inf * ones])
+        self.scale = np.ones(d)
+        self.box = Box.everywhere(d)
         self.functions = functions_for_climbs(self._log_f, None)
         self.ratio_functions = functions_for_climbs(lambda y: self._excess(y, self._log_f(y)), None)
 

@@ -18,6 +18,7 @@ from sklpf.models.decoder._network import Network, probes
 from sklpf.partition import HAIS, PartitionResult
 from sklpf.partition.alarms import threshold
 from sklpf.paths import (
+    Box,
     Ends,
     Evaluations,
     Mixture,
@@ -217,7 +218,11 @@ def _proposals(posteriors, rngs, encoded, searches) -> list[Mixture | None]:
                 targets.append(np.full(len(drawn), t))
         scale = np.ones(posteriors.n_latents)
         ends = climb(
-            posteriors.slopes, np.concatenate(starts), scale, None, np.concatenate(targets)
+            posteriors.slopes,
+            np.concatenate(starts),
+            scale,
+            Box.everywhere(len(scale)),
+            np.concatenate(targets),
         )
         for t, found in zip(open_rows, _modes_of(posteriors, ends, open_rows)):
             modes[t] = found

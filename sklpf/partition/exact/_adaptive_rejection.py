@@ -182,8 +182,7 @@ class Hull:
                 " choose AIS"
             )
         self._path = path
-        sides = (-np.inf, np.inf) if path.bounds is None else path.bounds[:, 0]
-        self.low, self.high = map(float, sides)
+        self.low, self.high = (float(side[0]) for side in path.bounds)
         self.n_evaluations = 0
         self.x = np.empty(0)
         self.h = np.empty(0)

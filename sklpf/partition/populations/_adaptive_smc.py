@@ -245,7 +245,9 @@ class AdaptiveSMC(SamplingEstimator):
     def _transition(self, path) -> TunedTransition:
         move: Any = self.transition
         if move is None:
-            move = default_move(path).set_params(metric="dense" if path.bounds is None else "diag")
+            move = default_move(path).set_params(
+                metric="diag" if path.bounds.has_sides else "dense"
+            )
         if not isinstance(move, TunedTransition) or move.pilot is not None:
             raise TypeError(
                 f"transition must be HMC, RandomWalk or Slice, not tuned yet, got {move!r:.80}"

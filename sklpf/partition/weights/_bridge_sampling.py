@@ -27,7 +27,6 @@ from sklpf.paths import (
     Mixture,
     StudentT,
     fit_parts,
-    is_outside,
     is_own_density,
 )
 from sklpf.programs import Draws
@@ -362,7 +361,7 @@ class _CountedDensity:
         self.n_evaluations = 0
 
     def __call__(self, points: Array) -> Array:
-        inside = ~is_outside(points, self._path.bounds)
+        inside = self._path.bounds.contains(points)
         values = np.full(len(points), -np.inf)
         if inside.any():
             values[inside] = self._path._target(points[inside])
