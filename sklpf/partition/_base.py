@@ -148,8 +148,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 result = self._result_of(path)
         finally:
             del self._given_draws
-        seconds = time.perf_counter() - started
-        self._keep(replace(result, diagnostics=result.diagnostics | {"seconds": seconds}))
+        self._keep(replace(result, seconds=time.perf_counter() - started))
         _progress.report(lambda: self.result_._line())
         return self
 

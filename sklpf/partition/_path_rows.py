@@ -184,6 +184,7 @@ def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> Par
     counts = np.bincount(row_of)
     imprecise = np.array([is_imprecise(each.alarms) for each in results])
     diagnostics = {
+        "log_bias": -(std_error**2) / 2,
         "converged": np.array([each.converged for each in results])[row_of],
         "imprecise": imprecise[row_of],
         "n_distinct": len(results),
@@ -202,7 +203,6 @@ def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> Par
         alarms=_counted(results, counts),
         **total_cost(results, pilot=n_tuning),
         diagnostics=diagnostics,
-        bias=-(std_error**2) / 2,
     )
 
 

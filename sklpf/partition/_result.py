@@ -44,9 +44,9 @@ STATEMENTS = (
     "conservative, not a bound",
 )
 
-_NUMBERS = ("log_partition", "std_error", "degrees_of_freedom", "bias")
-_IN_JSON = ("method", *_NUMBERS, "statement", "sweeps", "check_evaluations")
-_DIAGNOSTICS_IN_JSON = ("seconds", "base")
+_NUMBERS = ("log_partition", "std_error", "degrees_of_freedom")
+_IN_JSON = ("method", *_NUMBERS, "statement", "sweeps", "check_evaluations", "seconds")
+_DIAGNOSTICS_IN_JSON = ("log_bias", "base")
 # which of several values are shown, by the side that is good
 _ENDS: dict[str, tuple] = {"high": (np.nanmin,), "low": (np.nanmax,), "": (np.nanmin, np.nanmax)}
 
@@ -89,19 +89,14 @@ class PartitionResult(Readable):
         ``diagnostics["failed_evaluations"]`` says at how many of them it raised an error, if any.
         None where ``checks=False`` has left out what looks for mass that the run itself can't show
         to be missing: `converged` then rests on the run alone.
+    seconds : float
+        Wall time.
     diagnostics : dict
         What else there is, by name; `DIAGNOSTICS` says what it means, and each estimator's
         documentation lists its own. ``ladder`` and ``log_partition_curve``, both (K,), the
-        inverse temperatures and log Z there in nats, ``draws``, ``base`` and ``seconds`` are
-        attributes too. With rows: ``converged`` (T,), ``n_distinct`` rows that were computed, and
+        inverse temperatures and log Z there in nats, and ``draws`` are attributes too. With rows: ``converged`` (T,), ``n_distinct`` rows that were computed, and
         the ``mean`` of all log Z (a held-out score) with its Monte-Carlo standard error
         ``mean_std_error``, which shrinks with T.
-    bias : float or ndarray of shape (T,)
-        Expected difference of `log_partition` from log Z, in nats; where it is low this is below 0,
-        and `interval` reaches so much farther up. With rows it is minus half the squared standard
-        error, by which the log of an unbiased estimate is low: the mean of it over rows, unlike
-        that of their errors, does not shrink with T.
-
     Raises
     ------
     TypeError
@@ -129,8 +124,8 @@ class PartitionResult(Readable):
     alarms: tuple[Alarm, ...] = ()
     sweeps: dict[str, int] = field(default_factory=dict)
     check_evaluations: int | None = 0
+    seconds: float = 0.0
     diagnostics: dict[str, Any] = field(default_factory=dict)
-    bias: Any = 0.0
 
     def __post_init__(self) -> None:
         for name in ("log_partition", "std_error"):
@@ -163,9 +158,13 @@ class PartitionResult(Readable):
         return sum(self.sweeps.values())
 
     @property
-    def seconds(self) -> float:
-        """Wall time."""
-        return self.diagnostics.get("seconds", 0.0)
+    def bias(self) -> Any:
+        """Expected difference of `log_partition` from log Z in nats, a float or (T,); where it is
+        low this is below 0, and `interval` reaches so much farther up. With rows it is minus half
+        the squared standard error, by which the log of an unbiased estimate is low: the mean of it
+        over rows, unlike that of their errors, does not shrink with T.
+        """
+        return self.diagnostics.get("log_bias", 0.0)
 
     @property
     def ladder(self) -> Array | None:
@@ -255,7 +254,7 @@ class PartitionResult(Readable):
         rows = ("row",) if np.ndim(self.log_partition) else ()
         variables: dict[str, Any] = {name: (rows, value) for name, value in self._numbers().items()}
         for name, value in self.diagnostics.items():
-            if _numeric(value) and name not in (*variables, "ladder", "seconds"):
+            if _numeric(value) and name not in (*variables, "ladder"):
                 value = np.asarray(value)
                 variables[name] = (self._dimensions(name, value), value)
         if self.draws is not None:
@@ -279,7 +278,7 @@ class PartitionResult(Readable):
         """
         values = {name: _as_json(getattr(self, name)) for name in _IN_JSON}
         beside = (name for name in _DIAGNOSTICS_IN_JSON if name in self.diagnostics)
-        values["diagnostics"] = {name: self.diagnostics[name] for name in beside}
+        values["diagnostics"] = {name: _as_json(self.diagnostics[name]) for name in beside}
         return json.dumps(values | {"alarms": [asdict(alarm) for alarm in self.alarms]})
 
     @classmethod
@@ -305,8 +304,10 @@ class PartitionResult(Readable):
             values = {name: given[name] for name in (*_IN_JSON, "diagnostics")}
             values["alarms"] = tuple(Alarm(**alarm) for alarm in given["alarms"])
             for name in _NUMBERS:
-                number = np.asarray(values[name], dtype=float)
-                values[name] = number if number.ndim else float(number)
+                values[name] = _from_json(values[name])
+            beside = values["diagnostics"]
+            if "log_bias" in beside:
+                beside["log_bias"] = _from_json(beside["log_bias"])
             return cls(**values)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
@@ -463,6 +464,12 @@ def _as_json(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+def _from_json(value: Any) -> Any:
+    """A float or an array of what `_as_json` made of it."""
+    number = np.asarray(value, dtype=float)
+    return number if number.ndim else float(number)
+
+
 def total_cost(results: Sequence[PartitionResult], **shared: int) -> dict[str, Any]:
     """Return the fields `sweeps` and `check_evaluations` of what several results together took,
     with sweeps by purpose that they shared.
@@ -617,13 +624,12 @@ class Run(Fields):
         method: str | None = None,
         levels: Array | None = None,
         statement: str = "estimate",
-        bias: float = 0.0,
     ) -> PartitionResult:
         """Return the result of what was found in the run itself.
 
         Parameters
         ----------
-        log_partition, std_error, degrees_of_freedom, statement, bias
+        log_partition, std_error, degrees_of_freedom, statement
             As in `PartitionResult`.
         alarms : list of Alarm
             Reasons not to trust the number.
@@ -656,7 +662,6 @@ class Run(Fields):
             diagnostics={
                 name: _plain(value) for name, value in diagnostics.items() if value is not None
             },
-            bias=bias,
         )
 
 

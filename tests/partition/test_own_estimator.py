@@ -92,4 +92,4 @@ def test_its_diagnostics_are_shown_labelled_and_dropped(fitted):
     assert data["every"].dims == ("group", "draw")
     bound = {"plain_bound", "plain_bound_std_error"}  # by the checks, which every run has
     kept = set(result.without_samples().diagnostics)
-    assert kept == {"largest", "ladder", "seconds", *bound}
+    assert kept == {"largest", "ladder", *bound}

@@ -195,8 +195,7 @@ def check_draws(path: Path, draws: object, *, random_state: RandomState = None) 
         alarms = tuple(alarm for alarm in result.alarms if subject_of(alarm) != "modes")
         result = replace(result, alarms=alarms)
     findings = tuple(_findings(run, result, modes))
-    result = replace(result, diagnostics=result.diagnostics | {"seconds": seconds})
-    return DrawsReport(findings, modes, result, proposal, n_evaluations)
+    return DrawsReport(findings, modes, replace(result, seconds=seconds), proposal, n_evaluations)
 
 
 def _n_against(result: PartitionResult) -> int:

@@ -126,6 +126,7 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
         degrees_of_freedom,
         alarms=tuple(alarms),
         **total_cost(results),
+        seconds=sum(result.seconds for result in results),
         diagnostics={
             "n_runs": len(results),
             "n_left_out": len(results) - len(kept),
@@ -134,7 +135,6 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
             "run_weight": weights,
             "agreement": agreement,
             "between_std_dev": between,
-            "seconds": sum(result.seconds for result in results),
         },
     )
 

@@ -91,8 +91,8 @@ class FilterRun(Run):
                 "spread": spread,
                 "spread_from_target": math.sqrt(from_target),
                 "lognormal_std_error": lognormal,
+                "log_bias": -(std_error**2) / 2,
             },
-            bias=-(std_error**2) / 2,
         )
 
 
