@@ -93,10 +93,12 @@ class PartitionResult(Readable):
         Wall time.
     diagnostics : dict
         What else there is, by name; `DIAGNOSTICS` says what it means, and each estimator's
-        documentation lists its own. ``ladder`` and ``log_partition_curve``, both (K,), the
-        inverse temperatures and log Z there in nats, and ``draws`` are attributes too. With rows: ``converged`` (T,), ``n_distinct`` rows that were computed, and
-        the ``mean`` of all log Z (a held-out score) with its Monte-Carlo standard error
-        ``mean_std_error``, which shrinks with T.
+        documentation lists its own. ``ladder`` and ``log_partition_curve``, both (K,), the inverse
+        temperatures and log Z there in nats, and ``draws`` are attributes too. With rows:
+        ``converged`` (T,), ``n_distinct`` rows that were computed, and the ``mean`` of all log Z (a
+        held-out score) with its Monte-Carlo standard error ``mean_std_error``, which shrinks with
+        T.
+
     Raises
     ------
     TypeError
