@@ -15,6 +15,7 @@ from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf.exploration._joint import JointDraws
 from sklpf.exploration._target import Target
 from sklpf.paths import (
+    Box,
     ClimbTarget,
     StudentT,
     climb,
@@ -82,9 +83,8 @@ class Climber:
         self.found: list[StudentT] = []
         self.is_material = False
         self.seen: list[tuple[Array, Array, Array]] = []  # y, log f and its excess over the cover
-        ones = np.ones(d)
-        self.scale = ones
-        self.box = np.array([-np.inf * ones, np.inf * ones])
+        self.scale = np.ones(d)
+        self.box = Box.everywhere(d)
         self.functions = functions_for_climbs(self._log_f, None)
         self.ratio_functions = functions_for_climbs(lambda y: self._excess(y, self._log_f(y)), None)
 

@@ -15,7 +15,6 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, at_least
 from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.weights._ais import AnnealingRun, annealing_runs
@@ -240,12 +239,6 @@ class RejectionRun(Run):
     """
 
     family = "rejection"
-    described = {
-        "log_bound": Diagnostic("bound of log f - log q (nats)"),
-        "bound_evaluations": Diagnostic("evaluations by climbs to the bound, which prove nothing"),
-        "acceptance": Diagnostic("acceptance rate", "high"),
-        "n_accepted": Diagnostic("accepted draws", "high"),
-    }
 
     n_samples: int
     n_accepted: int
