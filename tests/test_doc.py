@@ -130,4 +130,4 @@ def test_the_page_of_coverage_has_the_sums_of_its_ledger(monkeypatch):
     import calibration_page
 
     page = (calibration_page.PAGES / "calibration.md").read_text(encoding="utf-8")
-    assert calibration_page.tables(calibration_page.read_ledger()) in page
+    assert calibration_page.table(calibration_page.read_ledger()) in page

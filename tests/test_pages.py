@@ -9,6 +9,7 @@ from known_problems import make_rbm_problem
 from pages import PAGES, check_outputs, run, text
 
 from sklpf import AIS, Gaussian, GeometricPath
+from sklpf.partition import DIAGNOSTICS
 from sklpf.partition.alarms import KINDS
 from sklpf.partition.checks import CHECKS
 from sklpf.testing import Problem, check_partition_estimator
@@ -18,7 +19,7 @@ def test_own_density():
     """The transfer matrix gives the ring's log Z; 4.8 SE of a t with 99 degrees of freedom: 6e-6
     false alarms.
     """
-    estimate = run("doc/developers/add_a_model.md")[0]["estimate"]
+    estimate = run("doc/developers/add_a_path.md")[0]["estimate"]
     exact = np.log((2 * np.cosh(0.5)) ** 12 + (2 * np.sinh(0.5)) ** 12)
     assert_right(estimate, exact)
 
@@ -33,6 +34,7 @@ def test_own_estimator():
 def test_own_check(monkeypatch):
     sentences = KINDS["missed-region"].sentences
     monkeypatch.setitem(sentences, "excess", "")  # and is taken out afterwards
+    monkeypatch.setitem(DIAGNOSTICS, "excess", None)
     excess = run("doc/developers/add_a_check.md")[0]["Excess"]
     monkeypatch.setitem(CHECKS, "excess", excess)
 
@@ -49,7 +51,7 @@ def test_own_check(monkeypatch):
 
 
 # tested above
-ELSEWHERE = tuple(f"doc/developers/add_a{name}.md" for name in ("_model", "n_estimator", "_check"))
+ELSEWHERE = tuple(f"doc/developers/add_a{name}.md" for name in ("_path", "n_estimator", "_check"))
 SLOW = (  # a minute to some seconds each
     *("guide/image_models", "guide/recipes", "guide/searches", "guide/large_runs"),
     *("guide/your_density", "guide/comparing", "guide/log_likelihood", "guide/topic_models"),

@@ -4,11 +4,11 @@ How many topics do documents have?
 
 Documents are generated from 8 topics and from words that all documents share,
 which are a ninth topic. The held-out likelihood of a document, which `score`
-estimates, rises steeply up to 9 topics and is flat beyond. Cross-validation
-selects 13 here. On other documents `compare` finds no difference between 13 and
-9. "The smallest number that loses less than a nat" is 9; that rule is a choice.
-If all topics had the same prior, more than 9 would be better. scikit-learn's
-perplexity is a bound that depends on the number of documents.
+estimates, rises steeply up to 9 topics and is flat beyond 10, which cross-
+validation selects here. "The smallest number that loses less than a nat" is 10
+as well; that rule is a choice. If all topics had the same prior, more would be
+better. scikit-learn's perplexity is a bound that depends on the number of
+documents.
 """
 
 # %%

@@ -23,7 +23,7 @@ tempering first rises to about 23 and falls to about 6 in ten sweeps, which is
 too fast. For the drawn shapes annealing succeeds because of the noise that
 `FactorialMixture` adds to components above T = 1, which the paper doesn't
 mention. Moves after plain VI nearly always find what annealing finds, and also
-other shapes (see the benchmarks of the factorial mixture).
+other shapes.
 """
 
 # %%

@@ -3,10 +3,9 @@ cache does.
 """
 
 import math
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 LANES = 16  # float32 in one AVX-512 register, which is as long as a line of the cache
 
@@ -16,7 +15,7 @@ def padded(n: int) -> int:
     return -(-n // LANES) * LANES
 
 
-def aligned(shape: tuple[int, ...], dtype: Any) -> NDArray:
+def aligned(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray:
     """Zeros of four bytes each that begin at a multiple of 64 bytes.
 
     NumPy aligns to 16, and vectors that straddle two cache lines take a fifth to a third longer to

@@ -15,6 +15,7 @@ Array32 = NDArray[np.float32]
 Integers = NDArray[np.int64]
 Booleans = NDArray[np.bool_]
 Bits = NDArray[np.uint8]  # 0 and 1
+Matrix = NDArray | sp.csr_matrix  # rows of a model, dense or sparse
 
 LOG_TAU = np.log(2 * np.pi)
 
@@ -46,7 +47,7 @@ class NotNumbers(TypeError):
     """An array of other things than real numbers, in words that go on after "got"."""
 
 
-def real_numbers(values: Any) -> NDArray:
+def real_numbers(values: object) -> NDArray:
     """Return an array as NumPy makes it, of tensors without their gradients.
 
     Raises
@@ -63,7 +64,7 @@ def real_numbers(values: Any) -> NDArray:
     return array
 
 
-def without_gradients(values: Any) -> Any:
+def without_gradients(values: object) -> Any:
     """Return a tensor of PyTorch as NumPy can read it, and all else as it is."""
     return values.detach().cpu() if hasattr(values, "detach") else values
 

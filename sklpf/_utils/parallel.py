@@ -469,7 +469,7 @@ class Checkpoint:
     def _file(self, name: str) -> FilePath:
         return self.directory / f"{self.fingerprint}-{name}.npz"
 
-    def save(self, name: str, n_segments: int, carry: Any) -> None:
+    def save(self, name: str, n_segments: int, carry: object) -> None:
         """Keep the carry after `n_segments` segments, replacing the one before.
 
         Raises
@@ -502,7 +502,7 @@ class Checkpoint:
                 " give another directory; what was saved before is kept",
             ) from error
 
-    def load(self, name: str, like: Any) -> tuple[int, Any]:
+    def load(self, name: str, like: object) -> tuple[int, Any]:
         """Return (finished segments, carry), or (0, like) where nothing is kept yet."""
         file = self._file(name)
         try:
@@ -536,20 +536,20 @@ class Checkpoint:
             file.unlink(missing_ok=True)
 
 
-def _leaves(carry: Any) -> list[np.ndarray]:
+def _leaves(carry: object) -> list[np.ndarray]:
     if isinstance(carry, tuple):
         return [leaf for part in carry for leaf in _leaves(part)]
     return [np.asarray(carry)]
 
 
-def _rebuild(like: Any, arrays) -> Any:
+def _rebuild(like: object, arrays) -> Any:
     if isinstance(like, tuple):
         parts = [_rebuild(part, arrays) for part in like]
         return type(like)(*parts) if hasattr(like, "_fields") else tuple(parts)
     return next(arrays)
 
 
-def fingerprint(*things: Any) -> str:
+def fingerprint(*things: object) -> str:
     """Return a hash of the contents of arrays, numbers, strings and other things that can be
     pickled.
     """

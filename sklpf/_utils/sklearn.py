@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         """The part of scikit-learn's that users call."""
 
         def get_params(self, deep: bool = True) -> dict[str, Any]: ...
-        def set_params(self, **parameters: Any) -> Self: ...
+        def set_params(self, **parameters: object) -> Self: ...
 
         n_features_in_: int
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     class CallbackSupportMixin:
         """Likewise."""
 
-        def set_callbacks(self, *callbacks: Any) -> Self: ...
+        def set_callbacks(self, *callbacks: object) -> Self: ...
 
     class TransformerMixin:
         """Likewise."""

@@ -4,11 +4,12 @@ it. DrawsDisplay: what `check_draws` has found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 from scipy.stats import t as student_t
 
@@ -26,6 +27,9 @@ from sklpf.display._drawing import (
 from sklpf.partition import DrawsReport, PartitionResult, PopulationRun, Run
 from sklpf.reweighting import effective_sample_size
 from sklpf.uncertainty import pareto_tail
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MOST_IN_A_ROW = 4  # panels of a figure
 _MOST_MARKED = 60  # levels with a marker each
@@ -156,7 +160,14 @@ class RunDisplay(ResultDisplay):
     }
 
     @classmethod
-    def from_run(cls, run, *, level: float = 0.95, ax: Any = None, panels: Any = None) -> Self:
+    def from_run(
+        cls,
+        run,
+        *,
+        level: float = 0.95,
+        ax: Axes | None = None,
+        panels: Iterable[str] | None = None,
+    ) -> Self:
         """Draw a run.
 
         Parameters
@@ -188,7 +199,12 @@ class RunDisplay(ResultDisplay):
 
     @classmethod
     def from_result(
-        cls, result, *, level: float = 0.95, ax: Any = None, panels: Any = None
+        cls,
+        result,
+        *,
+        level: float = 0.95,
+        ax: Axes | None = None,
+        panels: Iterable[str] | None = None,
     ) -> Self:
         """Draw what a result, such as that of a model's log Z, keeps of its run.
 
@@ -221,7 +237,12 @@ class RunDisplay(ResultDisplay):
 
     @classmethod
     def from_estimator(  # type: ignore[override]  # without other options
-        cls, estimator, *, level: float = 0.95, ax: Any = None, panels: Any = None
+        cls,
+        estimator,
+        *,
+        level: float = 0.95,
+        ax: Axes | None = None,
+        panels: Iterable[str] | None = None,
     ) -> Self:
         """Draw the result and the run of a fitted partition estimator, or of a model's log Z.
 
@@ -259,11 +280,23 @@ class RunDisplay(ResultDisplay):
         if np.ndim(result.log_partition) == 0:
             drawn = {**_of_result(result, level), **_of_run(run, result)}
         display = cls(**drawn, level=level, name=title_of(result))
-        names = {"curve_std_error", "log_weights", "round_sweeps"}
-        cls._require(result, bool(display._there()), "levels, rounds or weights", names, _ELSEWHERE)
-        return display
+        if display._there():
+            return display
+        if np.ndim(result.log_partition):
+            raise ValueError(
+                "RunDisplay draws levels, rounds or weights of one log Z, and this result has"
+                f" {len(result.log_partition)}, one for each row, which keep nothing else: fit the"
+                " estimator on path.row(t) for that of row t"
+            )
+        raise ValueError(
+            f"RunDisplay draws levels, rounds or weights, and this result of {result.method} has"
+            " none: those of AIS, SMC, ParallelTempering, RTS and of what reads their runs"
+            f" do{_ELSEWHERE}"
+        )
 
-    def plot(self, ax: Any = None, *, panels: Iterable[str] | None = None) -> Self:
+    def plot(
+        self, ax: Axes | NDArray | None = None, *, panels: Iterable[str] | None = None
+    ) -> Self:
         """Draw.
 
         Parameters
@@ -480,7 +513,7 @@ class DrawsDisplay(Display):
     report: DrawsReport
 
     @classmethod
-    def from_report(cls, report, *, ax: Any = None) -> Self:
+    def from_report(cls, report, *, ax: Axes | None = None) -> Self:
         """Draw a report.
 
         Parameters
@@ -503,7 +536,7 @@ class DrawsDisplay(Display):
             raise TypeError(f"report must be what check_draws returns, got {type(report).__name__}")
         return cls(report).plot(ax)
 
-    def plot(self, ax: Any = None) -> Self:
+    def plot(self, ax: Axes | None = None) -> Self:
         """Draw.
 
         Parameters
@@ -543,7 +576,9 @@ class DrawsDisplay(Display):
         axes.locator_params(axis="x", nbins=4)
 
 
-def _draw_regions(axes: Any, masses: Any, shares: Any, errors: Any = None) -> None:
+def _draw_regions(
+    axes: Any, masses: Sequence, shares: Sequence, errors: Sequence | None = None
+) -> None:
     """Draw the mass of each region, with its standard error, beside its share of draws."""
     place = np.arange(1, len(masses) + 1)
     axes.bar(place - 0.2, masses, yerr=errors, width=0.4, label="mass")

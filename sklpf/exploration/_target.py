@@ -7,7 +7,7 @@ from scipy.special import ndtr, ndtri
 
 from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.parallel import Checkpoint
-from sklpf.paths import Density, GeometricPath, evaluate_bisecting_failures, shown
+from sklpf.paths import Box, Density, GeometricPath, evaluate_bisecting_failures, shown
 
 
 class Coordinates:
@@ -20,17 +20,15 @@ class Coordinates:
     ----------
     base : Density
         With the units.
-    bounds : ndarray of shape (2, d) or None
+    bounds : Box
         The box.
     """
 
-    def __init__(self, base: Density, bounds: Array | None):
+    def __init__(self, base: Density, bounds: Box):
         self.center = np.array(base.center, dtype=np.float64)
         self.scale = np.array(base.scale, dtype=np.float64)
-        box = np.full((2, len(self.center)), [[-np.inf], [np.inf]]) if bounds is None else bounds
-        self.low: Array = box[0]
-        self.high: Array = box[1]
-        has_low, has_high = np.isfinite(box)
+        self.low, self.high = bounds
+        has_low, has_high = ~bounds.is_open
         self.is_closed = has_low & has_high
         self.is_half_open = has_low ^ has_high
         # of a half-open side, and the direction in which it is open

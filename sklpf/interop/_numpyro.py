@@ -13,7 +13,7 @@ from sklpf.interop._parameter_path import ParameterPath, Posterior, path_to
 
 
 def from_numpyro(
-    model: Callable[..., Any], *args: Any, base: Any = "auto", **kwargs: Any
+    model: Callable[..., Any], *args: object, base: object = "auto", **kwargs: object
 ) -> ParameterPath:
     """Return the path to the posterior of a NumPyro model; its log Z is the log evidence.
 

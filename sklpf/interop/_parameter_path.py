@@ -65,7 +65,9 @@ class ParameterPath(GeometricPath):
     >>> path.constrain(path.base.sample(10, rng))  # doctest: +SKIP
     """
 
-    def __init__(self, posterior: Posterior, *, base: Any, ladder: ArrayLike = (0.0, 1.0)) -> None:
+    def __init__(
+        self, posterior: Posterior, *, base: object, ladder: ArrayLike = (0.0, 1.0)
+    ) -> None:
         self.posterior = posterior
         self.parameter_shapes = posterior.parameter_shapes
         super().__init__(posterior.log_density, grad=posterior.grad, base=base, ladder=ladder)
@@ -140,7 +142,7 @@ class ParameterPath(GeometricPath):
         return "parameters must lie inside their support"
 
 
-def path_to(posterior: Posterior, base: Any) -> ParameterPath:
+def path_to(posterior: Posterior, base: object) -> ParameterPath:
     """Return the path from a base, from one around draws, or from the best that is known where it
     is "auto".
     """
@@ -154,7 +156,7 @@ def path_to(posterior: Posterior, base: Any) -> ParameterPath:
     return from_given_base(ParameterPath(posterior, base=at_origin), base)
 
 
-def from_given_base(path: GeometricPath, base: Any) -> Any:
+def from_given_base(path: GeometricPath, base: object) -> Any:
     """Return the path to the same posterior from the base that a user gave, or from one around the
     draws that he gave.
     """

@@ -96,7 +96,7 @@ class PriorTransformPath(GeometricPath):
         posterior: _Posterior,
         names: Sequence[str],
         *,
-        base: Any,
+        base: object,
         ladder: ArrayLike = (0.0, 1.0),
     ) -> None:
         self.parameter_shapes: dict[str, tuple[int, ...]] = dict.fromkeys(names, ())
@@ -160,7 +160,7 @@ def from_prior_transform(
     grad: Callable[..., Any] | None = None,
     names: Sequence[str] | None = None,
     vectorized: bool = False,
-    base: Any = "auto",
+    base: object = "auto",
 ) -> PriorTransformPath:
     """Return the path from the prior to the posterior of a model written for a nested sampler.
 

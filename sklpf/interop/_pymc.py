@@ -15,7 +15,7 @@ from sklpf.interop._parameter_path import ParameterPath, Posterior, Values, path
 _IMPROPER = ("FlatRV", "HalfFlatRV")
 
 
-def from_pymc(model: Any, *, base: Any = "auto") -> ParameterPath:
+def from_pymc(model: Any, *, base: object = "auto") -> ParameterPath:
     """Return the path to the posterior of a PyMC model; its log Z is the log evidence.
 
     Parameters

@@ -37,7 +37,7 @@ class _Model(NamedTuple):
     program: str  # "" where it is not known
 
 
-def from_stan(model: Any, *, base: Any = "auto") -> ParameterPath:
+def from_stan(model: Any, *, base: object = "auto") -> ParameterPath:
     """Return the path to the posterior of a Stan model; its log Z is the log evidence.
 
     Parameters

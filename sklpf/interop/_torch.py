@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from numbers import Real
 from operator import attrgetter
-from typing import Any
 
 import numpy as np
 
@@ -16,14 +15,14 @@ _TEMPERATURES = ("T", "temperature")  # what such modules call it
 
 
 def from_torch(
-    module: Any,
+    module: object,
     *,
     weight: str = "W",
     visible: str = "v_bias",
     hidden: str = "h_bias",
     visible_first: bool | None = None,
     temperature: float | None = None,
-    **parameters: Any,
+    **parameters: object,
 ) -> BernoulliRBM:
     """Return a `BernoulliRBM` with the weights of a module.
 

@@ -36,7 +36,7 @@ from sklpf._utils.sklearn import (
 from sklpf._utils.validation import check_fitted, named_by_model
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
-from sklpf.paths import CompiledPrograms, Points, PointsPath, check_ladder, values_at
+from sklpf.paths import Box, CompiledPrograms, Points, PointsPath, check_ladder, values_at
 from sklpf.scoring import SCORING, RowLikelihoodMixin
 from sklpf.training import EM, parts_of, warn_unsettled
 
@@ -216,7 +216,6 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
     """
 
     base_log_partition = 0.0
-    bounds: Array | None = None
     n_chains_per_block = 64
     n_dimensions: int
     n_features: int
@@ -230,6 +229,7 @@ class LatentRowsPath(CompiledPrograms, PointsPath):
             )
         check_squares(X)
         self.X = np.ascontiguousarray(X)
+        self.bounds = Box.everywhere(self.n_dimensions)
         self.ladder = check_ladder(ladder)
         self.n_rows: int | None = len(self.X)
 

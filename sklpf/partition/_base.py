@@ -135,7 +135,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     _given_draws: Any = None
 
     @_progress.reporting
-    def _fit(self, path: Path, draws: Any = None) -> Self:
+    def _fit(self, path: Path, draws: object = None) -> Self:
         """`fit` without its warning, for callers that read the result themselves; with draws of the
         target, which are not kept.
         """
@@ -198,12 +198,6 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return self._read(self._run(path, seed))
 
     # -- runs
-    @classmethod
-    def _described_names(cls) -> set[str]:
-        """Names of the diagnostics that its results describe."""
-        kinds = cls._run_class if isinstance(cls._run_class, tuple) else (cls._run_class,)
-        return {name for kind in kinds for name in kind.described}
-
     @classmethod
     def _reads(cls, run: Run) -> bool:
         """True if a run is of a kind that it can read."""

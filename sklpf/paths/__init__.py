@@ -3,6 +3,7 @@
 from sklpf._utils.random import Stream, stream_key
 from sklpf.paths._base import Path, TemperedPath
 from sklpf.paths._bases import Density, Gaussian, Mixture, StudentT, Uniform
+from sklpf.paths._box import Box
 from sklpf.paths._geometric import GeometricPath
 from sklpf.paths._ladders import LADDERS, make_ladder
 from sklpf.paths._optional import FilterEstimates, OptionalMethods, has, require, require_base
@@ -10,6 +11,7 @@ from sklpf.paths._regions import Regions
 
 __all__ = [
     "LADDERS",
+    "Box",
     "Density",
     "FilterEstimates",
     "Gaussian",
@@ -53,9 +55,9 @@ from sklpf.paths._base import (  # noqa: F401
 )
 from sklpf.paths._bases import (  # noqa: F401
     as_base,
+    box_around,
     full_matrix,
     full_roots,
-    is_outside,
     shrunk_covariance,
 )
 from sklpf.paths._climbs import (  # noqa: F401

@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import linalg, stats
 from scipy.special import betaln, erf, gammaln, log_ndtr, softmax
 
 from sklpf._utils.numbers import Array, as_float64, check_scale, check_squares
+from sklpf.paths._box import Box
 from sklpf.paths._climbs import climb, functions_for_climbs
 from sklpf.paths._functions import check_callable
 from sklpf.paths._modes import Function, checked_function, inverse_curvature, mode_and_widths
@@ -439,7 +440,7 @@ class Gaussian(_Elliptical):
         check_squares(points, "starts")
         values, slopes = functions_for_climbs(log_density, grad)
         spread = points.std(axis=0)
-        ends = climb(slopes, points, np.where(spread > 0, spread, 1.0), None)
+        ends = climb(slopes, points, np.where(spread > 0, spread, 1.0), Box.everywhere(len(spread)))
         position = ends.position[np.argsort(-ends.log_density)]
         gaussians: list[Gaussian] = []
         while len(position):
@@ -818,7 +819,7 @@ def as_base(base: Any, n_dimensions: int | None = None) -> Density:
 _MEMBERS = ("sample", "log_density", "normalised", "n_dimensions", "center", "scale")
 
 
-def _of_scipy(base: Any, missing: list[str]) -> Density:
+def _of_scipy(base: object, missing: list[str]) -> Density:
     """A base of frozen distributions, in a class with gradients where there is one."""
     if isinstance(base, type(stats.multivariate_normal())):
         return Gaussian(base.mean, base.cov)
@@ -846,11 +847,13 @@ def _of_scipy(base: Any, missing: list[str]) -> Density:
     )
 
 
-def box_around(bounds: Any, d: int) -> Array:
-    """The box (2, d) of a pair (low, high)."""
+def box_around(bounds: Any, d: int) -> Box:
+    """The box of a pair (low, high), of None all of R^d."""
+    if bounds is None:
+        return Box.everywhere(d)
     try:
         low, high = bounds
-        return frozen(box_of(low, high, d))
+        return Box(*box_of(low, high, d))
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"bounds must be a pair (low, high) of numbers or arrays ({d},), got {bounds!r}:"
@@ -858,26 +861,16 @@ def box_around(bounds: Any, d: int) -> Array:
         ) from error
 
 
-def is_outside(points: Array, bounds: Array | None) -> NDArray[np.bool_]:
-    """Mask of the points (n, d) outside of a box (2, d); none without a box."""
-    if bounds is None:
-        return np.zeros(len(points), dtype=bool)
-    low, high = bounds
-    return np.any((points < low) | (points > high), axis=1)
-
-
-def within(base, bounds):
+def within(base, bounds: Box):
     """The base on the box: a Gaussian is truncated to it; a box of its own must be that of
     `bounds`.
     """
-    if isinstance(base, Uniform) and (
-        bounds is None or np.any(bounds != np.stack([base.low, base.high]))
-    ):
+    if isinstance(base, Uniform) and not np.array_equal(bounds, [base.low, base.high]):
         raise ValueError(
             "bounds must be the box of the Uniform base: the target is integrated over it and no"
             " further"
         )
-    if bounds is not None and isinstance(base, (Gaussian, Mixture)):
+    if bounds.has_sides and isinstance(base, (Gaussian, Mixture)):
         return base.truncated(*bounds)
     return base
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
+from sklpf.paths._box import Box
 
 # Log densities at points (n, d), (n,): -inf where it can't be had.
 LogDensity = Callable[[Array], Array]
@@ -36,7 +37,7 @@ def climb(
     slopes: Callable[..., tuple[Array, Array]],
     starts: Array,
     scale: Array,
-    bounds: Array | None,
+    bounds: Box,
     targets: Integers | None = None,
     *,
     most_iterations: int = 60,
@@ -59,7 +60,7 @@ def climb(
         Those of density 0 are left out.
     scale : ndarray of shape (d,)
         Units of the coordinates.
-    bounds : ndarray of shape (2, d) or None
+    bounds : Box
         The box that climbs stay in.
     targets : ndarray of shape (n,) or None, default=None
         Where climbs are on several densities: which one each is on, a third argument of `slopes`.
@@ -72,7 +73,7 @@ def climb(
         values, gradients = slopes(u * scale, steps * scale, *which)
         return values, gradients * scale
 
-    low, high = (-np.inf, np.inf) if bounds is None else bounds / scale
+    low, high = bounds.scaled(1 / scale)
     position = np.clip(starts / scale, low, high)
     value, gradient = evaluate(position, np.full(position.shape, 1e-4), target)
     alive = np.isfinite(value)
@@ -295,9 +296,7 @@ def evaluate_bisecting_failures(
         return np.concatenate([evaluate_bisecting_failures(function, x, n_columns) for x in parts])
 
 
-def starts_of_climbs(
-    draws: Array, center: Array, bounds: Array | None, rng: np.random.Generator
-) -> Array:
+def starts_of_climbs(draws: Array, center: Array, bounds: Box, rng: np.random.Generator) -> Array:
     """Return points to climb from: draws of a base, most of them moved away from its center, and in
     a finite box anywhere.
 
@@ -307,13 +306,13 @@ def starts_of_climbs(
     starts = center + np.resize([1.0, 3.0, 10.0, 30.0], len(draws))[:, np.newaxis] * (
         draws - center
     )
-    if bounds is not None:
+    if bounds.has_sides:
         moved = np.arange(len(draws)) % 4 > 0
         anywhere = np.isfinite(bounds).all(axis=0)
         low, high = np.where(anywhere, bounds, 0.0)
         uniform = rng.uniform(low, high, size=starts.shape)
         starts = np.where(moved[:, np.newaxis] & anywhere, uniform, starts)
-        starts = np.clip(starts, *bounds)
+        starts = bounds.clip(starts)
     return starts
 
 

@@ -25,7 +25,7 @@ from sklpf.paths._base import (
     check_ladder,
     density_at,
 )
-from sklpf.paths._bases import Gaussian, Mixture, Parts, as_base, box_around, is_outside, within
+from sklpf.paths._bases import Gaussian, Mixture, Parts, as_base, box_around, within
 from sklpf.paths._climbs import functions_for_climbs
 from sklpf.paths._functions import (
     check_callable,
@@ -88,7 +88,7 @@ class GeometricPath(PointsPath):
     Attributes
     ----------
     n_dimensions : int
-    bounds : ndarray of shape (2, d) or None
+    bounds : Box
 
     Raises
     ------
@@ -154,7 +154,7 @@ class GeometricPath(PointsPath):
         *,
         grad: Callable[[Any], Any] | None = None,
         value_and_grad: Callable[[Any], tuple[Any, Any]] | None = None,
-        base: Any,
+        base: object,
         grad_base: Callable[[Any], Any] | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         vectorized: bool = True,
@@ -175,7 +175,7 @@ class GeometricPath(PointsPath):
         self.n_dimensions = base.n_dimensions
         if self.n_dimensions < 1:
             raise ValueError("base must have at least one dimension, got n_dimensions = 0")
-        self.bounds = None if bounds is None else box_around(bounds, self.n_dimensions)
+        self.bounds = box_around(bounds, self.n_dimensions)
         self.ladder = check_ladder(ladder)
         self._start_from(base)
 
@@ -187,7 +187,7 @@ class GeometricPath(PointsPath):
             f" n_levels={len(self.ladder)})"
         )
 
-    def with_base(self, base: Any) -> GeometricPath:
+    def with_base(self, base: object) -> GeometricPath:
         """Return the path to the same density from another base.
 
         Parameters
@@ -207,7 +207,7 @@ class GeometricPath(PointsPath):
         path._start_from(base)
         return path
 
-    def _start_from(self, base: Any) -> None:
+    def _start_from(self, base: object) -> None:
         """Set the base, and check it and the functions by draws of it."""
         self.base = within(as_base(base, self.n_dimensions), self.bounds)
         check_functions(self)
@@ -315,7 +315,7 @@ class GeometricPath(PointsPath):
             factors = factors @ root
         covariances = [np.linalg.inv(factor.T @ factor) for factor in factors]
         covariances = [_WIDER * (covariance + covariance.T) / 2 for covariance in covariances]
-        if self.bounds is not None:  # what can be truncated
+        if self.bounds.has_sides:  # what can be truncated
             covariances = [np.diag(covariance) for covariance in covariances]
         found = [Gaussian(*each) for each in zip(centres, covariances)]
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
@@ -391,8 +391,7 @@ class GeometricPath(PointsPath):
         center = np.asarray(self.base.center)
         draws = np.asarray(self.base.sample(len(_PROBED), np.random.default_rng(0)))
         position = center + _PROBED[:, np.newaxis] * (draws - center)
-        if self.bounds is not None:
-            position = np.clip(position, *self.bounds)
+        position = self.bounds.clip(position)
         gradient = None if self.grad is None else self._target_gradient
         functions = [self.base.log_density, self.raw_log_density, gradient, self._base_gradient]
         values = []
@@ -525,12 +524,12 @@ class GeometricPath(PointsPath):
         parts = getattr(self.base, "packed", None)
         if isinstance(parts, Parts):
             self._check_within(np.concatenate([parts.low, parts.high]))
-        elif self.bounds is not None:
+        elif self.bounds.has_sides:
             self._check_within(self.base.sample(n_within, np.random.default_rng(1)))
 
     def _check_within(self, points) -> None:
         """Raise where a point of the base lies outside of the box, whose mass would be missing."""
-        if is_outside(np.asarray(points), self.bounds).any():
+        if not self.bounds.contains(np.asarray(points)).all():
             raise ValueError(
                 "base draws points outside bounds: give a base within them, such as Uniform(low,"
                 " high), or a Gaussian with independent coordinates, which is truncated"
@@ -551,7 +550,7 @@ class CompiledDensityPath(CompiledPrograms, GeometricPath):
     root: Array
     _packed_target: Callable[[], Any]
 
-    def __init__(self, base: Any):
+    def __init__(self, base: object):
         super().__init__(self._log_density, grad=self._slope, base=base)
 
     def rows(self, state: Points) -> Array:

@@ -11,6 +11,7 @@ from threadpoolctl import ThreadpoolController
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import one_blas_thread
 from sklpf.paths._bases import Gaussian, Mixture, Parts, StudentT
+from sklpf.paths._box import Box
 
 _PATIENCE = 2  # parts more than the best mixture has, beyond which none is tried
 _PRECISE, _ROUGH = 1e-3, 1e-2  # gain of the last EM step in the log-likelihood of a point
@@ -132,7 +133,7 @@ def _gaussian_mixture() -> type:
 def fit_base(
     points: Array,
     n_effective: float,
-    bounds: Array | None,
+    bounds: Box,
     rng: np.random.Generator,
     fewest: int = 1,
     is_rough: bool = False,
@@ -152,7 +153,7 @@ def fit_base(
         To cover.
     n_effective : float
         How many independent points these are worth.
-    bounds : ndarray of shape (2, d) or None
+    bounds : Box
         The box.
     rng : numpy.random.Generator
         For where fits begin.
@@ -166,7 +167,7 @@ def fit_base(
     Mixture
     """
     whole = Gaussian.fit(points)
-    kind = "full" if bounds is None else "diag"
+    kind = "diag" if bounds.has_sides else "full"
     parts = fit_parts(
         points,
         whole,
@@ -180,7 +181,7 @@ def fit_base(
     )
     if parts is None:
         parts = FittedParts(whole.mean[np.newaxis], whole.covariance[np.newaxis], np.ones(1))
-    if bounds is None:
+    if not bounds.has_sides:
         tails = [with_tails(parts, df) for df in DEGREES_OF_FREEDOM]
         return max(tails, key=lambda mixture: mixture.log_density(points).mean())
     variances = widening * np.diagonal(parts.covariances, axis1=1, axis2=2)
@@ -199,7 +200,7 @@ def with_tails(
     return Mixture([StudentT(*each, df) for each in zip(parts.means, scales)], parts.weights)
 
 
-def defensive(fitted: Mixture, old: Any, bounds: Array | None) -> Mixture:
+def defensive(fitted: Mixture, old: Any, bounds: Box) -> Mixture:
     """Return a fitted base with a small share of another one, whose tails so stay covered, and
     without bounds with one of a Cauchy distribution (Hesterberg 1995).
 
@@ -209,7 +210,7 @@ def defensive(fitted: Mixture, old: Any, bounds: Array | None) -> Mixture:
         Of `fit_base`.
     old : object
         The other base; left out where it can't be part of a mixture.
-    bounds : ndarray of shape (2, d) or None
+    bounds : Box
         The box.
 
     Returns
@@ -221,7 +222,7 @@ def defensive(fitted: Mixture, old: Any, bounds: Array | None) -> Mixture:
     if isinstance(getattr(old, "packed", None), Parts):
         parts.append(old)
         shares.append(_SHARES[1])
-    if bounds is None:
+    if not bounds.has_sides:
         parts.append(StudentT(fitted.center, fitted.scale**2, 1.0))
         shares.append(_SHARES[2])
     return Mixture(parts, shares)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
+from sklpf.paths._box import Box
 from sklpf.paths._regions import Regions
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class OptionalMethods:
         Log normaliser of level 0 in nats, with `sample_base`.
     n_dimensions : int
         Number d of dimensions, with `position`.
-    bounds : ndarray of shape (2, d) or None
-        Sides of the box that holds all points, with `position`; they may be infinite.
+    bounds : Box
+        The region that holds all points, with `position`.
     parameter_shapes : dict of str to tuple of int
         Shape of every named parameter; () is a number. With `constrain`.
     packed : NamedTuple or None
@@ -79,7 +80,7 @@ class OptionalMethods:
 
     base_log_partition: float | None
     n_dimensions: int
-    bounds: Array | None
+    bounds: Box
     parameter_shapes: Mapping[str, tuple[int, ...]]
     packed: Any
     n_rows: int | None
@@ -322,6 +323,7 @@ _INSTEAD = {
         "its states are no points of R^d, which alone this moves: choose AIS, RTS or"
         " ParallelTempering, with transition=None"
     ),
+    "bounds": "it must be a Box, such as Box.everywhere(n_dimensions)",
     "draw_conditional": (
         "only RBMs of discrete units have it: choose AIS, RTS or ParallelTempering, on R^d HAIS"
     ),
@@ -369,7 +371,9 @@ def require(path: Path, name: str, who: str) -> None:
         if member is not None:
             parameters = list(inspect.signature(member).parameters)[1:]  # without self
             kind = f"method {missing}({', '.join(parameters)})"
-        reason = _own_reason(path, missing) or _INSTEAD.get(name, "define it")
+        reason = _own_reason(path, missing) or _INSTEAD.get(
+            missing, _INSTEAD.get(name, "define it")
+        )
         raise TypeError(
             f"{who} needs a path with the {kind}; {type(path).__name__} has none: {reason}"
         )
@@ -401,7 +405,11 @@ def require_base(path: Path, who: str) -> float:
 
 
 def _missing(path: Path, name: str) -> list[str]:
-    return [each for each in TOGETHER.get(name, (name,)) if not hasattr(path, each)]
+    return [each for each in TOGETHER.get(name, (name,)) if not _stands(path, each)]
+
+
+def _stands(path: Path, name: str) -> bool:
+    return isinstance(getattr(path, name, None), Box) if name == "bounds" else hasattr(path, name)
 
 
 def _own_reason(path: Path, name: str) -> str:

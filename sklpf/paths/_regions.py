@@ -15,6 +15,7 @@ from scipy.stats import chi2
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import systematic
+from sklpf.paths._box import Box
 from sklpf.paths._climbs import (
     NEARLY,
     STEP,
@@ -129,13 +130,13 @@ def drawn_by_weight(points: NDArray, log_weights: Array, rng: np.random.Generato
 
 class ClimbTarget(NamedTuple):
     """A density whose ellipsoids are looked for: functions of `functions_for_climbs`, units (d,) of
-    the coordinates, and the box (2, d) that it is integrated over, infinite where a side is open.
+    the coordinates, and the box that it is integrated over.
     """
 
     log_density: LogDensity
     slopes: Slopes
     scale: Array
-    bounds: Array
+    bounds: Box
 
 
 def find_regions(
@@ -143,7 +144,7 @@ def find_regions(
     slopes: Slopes,
     has_gradient: bool,
     base: Density,
-    bounds: Array | None,
+    bounds: Box,
     rng: np.random.Generator,
     starts: Array | None = None,
     most_evaluations: float = np.inf,
@@ -163,7 +164,7 @@ def find_regions(
         Whether slopes are no differences, which cost more.
     base : Density
         That climbs start from.
-    bounds : ndarray of shape (2, d) or None
+    bounds : Box
         The box that the density is integrated over.
     rng : Generator
         Of random numbers.
@@ -175,8 +176,7 @@ def find_regions(
     """
     scale = np.asarray(base.scale, dtype=np.float64)
     d = len(scale)
-    box = np.full((2, d), [[-np.inf], [np.inf]]) if bounds is None else bounds
-    target = ClimbTarget(log_density, slopes, scale, box)
+    target = ClimbTarget(log_density, slopes, scale, bounds)
     work = d**2 if has_gradient else max(d**2, 40 * (1 + 2 * d))
     n_usual = int(np.clip(_START_WORK // work, fewest_starts, most_starts))
     cost = steps_of_a_climb * (2 if has_gradient else 1 + 2 * d)
@@ -193,12 +193,12 @@ def find_regions(
         starts = np.concatenate([starts, highest[-n_climbs:]])
     else:
         starts = np.empty((0, d))
-    ends = climb(slopes, starts, scale, box)
+    ends = climb(slopes, starts, scale, bounds)
     if len(ends.position):
         highest = ends.position[ends.log_density.argmax()]
         # In the base's units climbs stop too early on a target that is much narrower.
         units = np.minimum(_widths_around(target, highest), scale)
-        more = climb(slopes, mirrored(highest, n_climbs, rng), units, box)
+        more = climb(slopes, mirrored(highest, n_climbs, rng), units, bounds)
         pairs: Any = zip(ends, more)
         ends = Ends(*map(np.concatenate, pairs))
     found = _ellipsoids_at_modes(target, ends, rng)

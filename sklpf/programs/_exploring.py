@@ -8,7 +8,7 @@ import numpy as np
 from scipy import linalg
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf.paths import GeometricPath, Mixture, State, choose, fit_base, full_roots, is_outside
+from sklpf.paths import GeometricPath, Mixture, State, choose, fit_base, full_roots
 from sklpf.transitions import acceptance
 
 _N_MOVES = (20, 10)  # of each walk: for all, and for each dimension
@@ -183,7 +183,7 @@ class MixtureWalk:
         z = rng.standard_normal(old.shape)
         step = self._each(here, z, _colored)
         new = old + step
-        outside = is_outside(new, path.bounds)
+        outside = ~path.bounds.contains(new)
         new[outside] = old[outside]
         new_state = path.at(new)
         there = self._part_of(new)

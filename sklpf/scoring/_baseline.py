@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklpf import paths
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Matrix
 from sklpf.uncertainty import Variance
 
 _MOST_COVARIANCES = 256  # columns of which all covariances are kept
@@ -28,12 +28,12 @@ class IndependentUnits:
     sums: Any = 0.0
     name = "independent columns"
 
-    def seen(self, X: Any) -> Self:
+    def seen(self, X: Matrix) -> Self:
         """Return the baseline with more training rows, as units (n, n_units)."""
         sums = self.sums + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
         return type(self)(self.units, self.n_rows + X.shape[0], sums)
 
-    def log_likelihood(self, X: Any) -> Array:
+    def log_likelihood(self, X: Matrix) -> Array:
         """Return the log-likelihood of rows, (n,), in nats."""
         logits = self.units.logits_of(self.units.smoothed_means(self.sums, self.n_rows))
         return safe_sparse_dot(X, logits) - self.units.log_norms(logits)
@@ -44,7 +44,7 @@ class OneTopic(IndependentUnits):
 
     name = "one topic"
 
-    def log_likelihood(self, X: Any) -> Array:
+    def log_likelihood(self, X: Matrix) -> Array:
         """Return the log-likelihood of documents, (n,), in nats."""
         shares = (self.sums + 1) / np.sum(self.sums + 1)
         return safe_sparse_dot(X, np.log(shares))
@@ -60,7 +60,7 @@ class Gaussian:
     mean: Any = 0.0
     covariance: Any = 0.0  # (d, d), or variances (d,)
 
-    def seen(self, X: Any) -> Self:
+    def seen(self, X: Matrix) -> Self:
         """Return the baseline with more training rows (n, d)."""
         n, d = X.shape
         mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
@@ -90,7 +90,7 @@ class Gaussian:
         """Name in summaries."""
         return "one Gaussian" if self._is_full else "independent normal columns"
 
-    def log_likelihood(self, X: Any) -> Array | None:
+    def log_likelihood(self, X: Matrix) -> Array | None:
         """Return the log density of rows, (n,), in nats; None where the training rows leave a
         direction without variance.
         """

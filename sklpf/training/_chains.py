@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import equal_parts, run_tasks
-from sklpf.paths import density_at, trajectory_at
+from sklpf.paths import box_around, density_at, trajectory_at
 from sklpf.transitions import reflect
 
 _LEAST_NUMBERS = 1 << 14  # of the points of a task
@@ -47,8 +47,8 @@ class Chains:
         Initial step size.
     target_acceptance : float, default=0.8
         Mean acceptance probability that the step size is adapted to.
-    bounds : ndarray of shape (2, d) or None, default=None
-        Box whose sides reflect; they may be infinite.
+    bounds : tuple (low, high) or None, default=None
+        Its sides reflect; None is all of R^d.
     rescale : bool, default=False
         Whether every trajectory is followed by a Metropolis step that makes the point's distance
         from 0 longer or shorter: for densities on all R^d whose points have very different lengths,
@@ -88,7 +88,7 @@ class Chains:
         self.n_leapfrog = n_leapfrog
         self.step_size = step_size
         self.target_acceptance = target_acceptance
-        self.bounds = bounds
+        self.bounds = box_around(bounds, self.position.shape[1])
         self.acceptance = np.nan
         self.rescale = rescale
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse as sp
@@ -81,8 +81,15 @@ class RunningAverage:
         return np.where(averaged, shares, 0).astype(np.float32)
 
 
+class Trainer(Protocol):
+    """Whatever makes passes over the data."""
+
+    def run(self) -> None:
+        """Make one pass."""
+
+
 def train(
-    trainer: Any,
+    trainer: Trainer,
     n_passes: int,
     *,
     report: Callable[[Any, int], str] | None = None,
@@ -250,7 +257,7 @@ class Lowered:
     def __init__(self, n_passes: int):
         self.at = {n_passes // 2, 3 * n_passes // 4}
 
-    def __call__(self, trainer: Any, iteration: int) -> bool:
+    def __call__(self, trainer: Trainer, iteration: int) -> bool:
         if iteration in self.at and hasattr(trainer, "learning_rate"):
             trainer.learning_rate *= _LOWERED
         return False
@@ -342,7 +349,7 @@ class LogPartitionTracker:
         self.spent = 0
         self.next_anchor = 1
 
-    def __call__(self, trainer: Any, iteration: int) -> bool:
+    def __call__(self, trainer: Trainer, iteration: int) -> bool:
         """Estimate log Z after a pass; never ends training."""
         self.update(self.path_of(trainer))
         return False
@@ -514,7 +521,7 @@ class EarlyStopping:
         self.best_iteration = 0
         self.n_without = 0
 
-    def __call__(self, trainer: Any, iteration: int) -> bool:
+    def __call__(self, trainer: Trainer, iteration: int) -> bool:
         """Score the pass; true ends training."""
         now = self.tracker.estimates[-1]
         score = float(self.log_f(self.tracker.path)) - now.log_partition

@@ -375,7 +375,7 @@ class EM:
         Where the random numbers come from.
     n_leapfrog : int, default=10
         Steps of a trajectory.
-    bounds : ndarray of shape (2, d) or None, default=None
+    bounds : tuple (low, high) or None, default=None
         Box of the positions.
     tol : float, default=0.01
         The loss has settled when its mean over 10 passes is not lower by more than that in the 10

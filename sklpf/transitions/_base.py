@@ -269,7 +269,7 @@ def moved_density(path: Path, transition: Transition, move_class: type, *paramet
     if scales.ndim == 3:
         scales = pilot.sizes
         matrices = pilot.roots / scales[:, np.newaxis]
-    low, high = np.empty((2, 0)) if path.bounds is None else path.bounds
+    low, high = path.bounds if path.bounds.has_sides else np.empty((2, 0))
     arrays = pilot.betas, pilot.log_steps, scales, matrices, low, high
     steps = Steps(*(read_only(array) for array in arrays))
     return MovedDensity(density, move_class(steps, *parameters))

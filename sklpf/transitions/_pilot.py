@@ -208,7 +208,8 @@ def run_pilots(
     state = batch.path.sample_base(n * len(rows), batch.stream)
     auxiliary = transition.start(batch.path, state, batch.stream)
     for row, (_, own) in zip(rows, batch.stream.rows()):
-        row.root = root_of([batch.path.position(state)[own]], [], transition.metric, None)
+        points = [batch.path.position(state)[own]]
+        row.root = root_of(points, [], transition.metric, row.path.bounds)
     rising = rows
     n_moves = n_first_moves
     n_done = 0
@@ -312,7 +313,7 @@ def root_of(points, slopes, metric, bounds):
         return np.sqrt(variances.mean(keepdims=True))
     forces = np.concatenate(slopes).var(axis=0, ddof=1) if slopes else 1 / variances
     scales = np.sqrt(np.sqrt(variances / np.maximum(forces, np.finfo(float).tiny)))
-    most = 1e3 if bounds is None else np.where(np.isfinite(bounds).any(axis=0), 1.0, 1e3)
+    most = np.where(bounds.is_open.all(axis=0), 1e3, 1.0)
     scales = np.clip(scales, 1e-3 * np.sqrt(variances), most * np.sqrt(variances))
     if metric == "diag" or d == 1:
         return scales
@@ -352,7 +353,7 @@ class TunedTransition(Transition):
         on it.
         """
         super().check(path)
-        if self.metric == "dense" and path.bounds is not None:
+        if self.metric == "dense" and path.bounds.has_sides:
             raise ValueError(
                 'metric must be None or "diag" on a path with bounds: chains are reflected by'
                 " coordinates"
@@ -484,7 +485,7 @@ def stream_normals(stream: Stream, out: Any) -> Any:
 
 def reflect(bounds, position, velocity):
     """Fold positions (n, d) back into a box, turning the velocity at every side that is met."""
-    if bounds is None:
+    if not bounds.has_sides:
         return position, velocity
     from sklpf.transitions._continuous_kernels import reflect as reflect_in_place
 

@@ -82,7 +82,7 @@ class RandomWalk(TunedTransition):
         on it.
         """
         super().check(path)
-        if self.drift is not None and path.bounds is not None:
+        if self.drift is not None and path.bounds.has_sides:
             raise ValueError(
                 "drift must be None on a path with bounds: the density of a reflected step that"
                 " drifts is not known"

@@ -88,7 +88,7 @@ class Slice(TunedTransition):
             return new, path.log_f(new, levels[chains]) >= threshold[chains]
 
         width = self._widths(path.ladder[levels], j)
-        low, high = (-np.inf, np.inf) if path.bounds is None else path.bounds[:, j]
+        low, high = (side[j] for side in path.bounds)
         left, right = self._interval(here, width, low, high, threshold, moved, rng)
         todo = np.flatnonzero(threshold > -np.inf)  # a point of density 0 stays
         for _ in range(most_shrinks):

@@ -68,13 +68,13 @@ def by_estimator(rows):
     return dict(sorted(sums.items(), key=lambda item: item[0].lower()))
 
 
-def table(sums, head):
-    """Sums as a table in Markdown."""
+def table(rows):
+    """The table of the page, by kind of model, in Markdown."""
     lines = [
-        f"| {head} | runs | converged | covers | share | > 3 SE |",
+        "| model | runs | converged | covers | share | > 3 SE |",
         "|" + "---|" * 6,
     ]
-    for name, total in sums.items():
+    for name, total in pooled(rows, lambda row: row["kind"]).items():
         covers = f"{total['covers']:,} of {total['judged']:,}" if total["judged"] else ""
         share = f"{total['covers'] / total['judged']:.1%}" if total["judged"] else ""
         cells = [name, f"{total['runs']:,}", f"{total['converged']:,}", covers, share]
@@ -82,12 +82,6 @@ def table(sums, head):
         cells.append(f"{total['beyond_3_se']} of {judged:,}" if judged else "")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def tables(rows):
-    """Both tables of the page, by kind of model and by estimator."""
-    kinds = pooled(rows, lambda row: row["kind"])
-    return table(kinds, "model") + "\n\n" + table(by_estimator(rows), "estimator")
 
 
 def draw(rows, file):
@@ -130,7 +124,7 @@ def main():
     page = PAGES / "calibration.md"
     begin, end = MARKS.format("written", "begin"), MARKS.format("written", "end")
     text = page.read_text(encoding="utf-8")
-    written = f"{begin}\n\n{tables(rows)}\n\n{end}"
+    written = f"{begin}\n\n{table(rows)}\n\n{end}"
     pattern = re.escape(begin) + ".*" + re.escape(end)
     page.write_text(re.sub(pattern, lambda _: written, text, flags=re.S), encoding="utf-8")
     draw(rows, PAGES.parent / "images" / "calibration.svg")

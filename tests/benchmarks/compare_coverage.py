@@ -4,8 +4,8 @@
     python tests/benchmarks/compare_coverage.py errors 3 [pair ...]
     python tests/benchmarks/compare_coverage.py fresh 20 [kind ...]
 
-print the rows of the tables in doc/benchmarks/compare.md; "fresh" trains both models of every pair,
-and adds units to them that open regions of 2 to 15 %. All log Z come from ParallelTempering,
+print the rows of the tables in doc/benchmarks/calibration.md; "fresh" trains both models of every
+pair, and adds units to them that open regions of 2 to 15 %. All log Z come from ParallelTempering,
 those of densities on R^d from HAIS where nothing else is said; none is exact, and the direct run is
 made however far the models are apart.
 """

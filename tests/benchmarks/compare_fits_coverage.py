@@ -3,7 +3,7 @@
     python tests/benchmarks/compare_fits_coverage.py 400 [setting ...]
     python tests/benchmarks/compare_fits_coverage.py shrunk
 
-print the rows of the tables in doc/benchmarks/compare_fits.md. The truth of a setting is the mean
+print the rows of the tables in doc/benchmarks/calibration.md. The truth of a setting is the mean
 over many independent training sets of the folds' size, each with a training seed of its own and
 scored on fresh rows.
 """

@@ -4,7 +4,7 @@ cover, how many topics.
 Run with: python tests/benchmarks/lda_likelihood.py WHAT [--model M] [--seeds N], where WHAT is one
 of speed, default, score, coverage, means, hard, fresh and number.
 
-Prints tables in Markdown; doc/benchmarks/lda_likelihood.md keeps them. Topics are scikit-learn's
+Prints tables in Markdown; doc/benchmarks/topics.md keeps them. Topics are scikit-learn's
 from a short fit to the training documents of the reference data, or random ones where it is absent.
 """
 

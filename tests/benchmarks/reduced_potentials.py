@@ -1,5 +1,5 @@
 """Coverage and speed of MBAR from arrays, beside pymbar and FastMBAR:
-doc/benchmarks/reduced_potentials.md.
+doc/benchmarks/evidence.md.
 
 python tests/benchmarks/reduced_potentials.py coverage
 python tests/benchmarks/reduced_potentials.py speed --states 100 --draws 100000

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import solve_triangular
 from scipy.special import log_ndtr
 
-from sklpf.paths import Stream, TemperedPath
+from sklpf.paths import Box, Stream, TemperedPath
 from sklpf.testing import Problem
 
 _LOG_TAU = np.log(2 * np.pi)
@@ -80,7 +80,7 @@ class LinearRowsPath(TemperedPath):
     """
 
     base_log_partition = 0.0
-    bounds = None
+    bounds: Box
     n_chains_per_block = 128
     center: NDArray[np.float64]  # of one row: mu(x), and the constant of log f_1 - log f_0
     constant: float
@@ -102,6 +102,7 @@ class LinearRowsPath(TemperedPath):
         self.base = base
         self.n_rows: int | None = len(self.X)
         self.n_dimensions = self.mixing.shape[1]
+        self.bounds = Box.everywhere(self.n_dimensions)
         self.ladder = np.array(ladder, dtype=float)
         self.root = np.eye(self.n_dimensions)
         if base == "posterior":

@@ -2,7 +2,7 @@
 closed or by quadrature.
 
 A thinned form of tests/benchmarks/trained_coverage.py, whose results are in
-doc/benchmarks/image_models.md.
+doc/benchmarks/training.md.
 """
 
 import numpy as np

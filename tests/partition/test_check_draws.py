@@ -1,6 +1,6 @@
 """Draws that miss a mode are refused and others are not; what the report says and takes.
 
-The problems of the family are fixed seeds. Of 200 problems `doc/benchmarks/check_draws.md` has the
+The problems of the family are fixed seeds. Of 200 problems `doc/benchmarks/missed_mass.md` has the
 shares; here the bounds are those of 20.
 """
 

@@ -10,7 +10,7 @@ from convergence import alarm_kinds, quietly
 from marks import large
 
 from sklpf import HAIS, SMC, Gaussian, GeometricPath, Mixture, ParallelTempering, StudentT, Uniform
-from sklpf.paths import defensive, fit_base
+from sklpf.paths import Box, defensive, fit_base
 
 Z_BOUND = 4.0
 FULL = [[2.0, 0.9], [0.9, 1.0]]
@@ -127,7 +127,7 @@ def test_from_one_mode_alone_the_alarm_rings():
 
 def test_a_fitted_base_keeps_a_share_of_the_old_one_in_a_box():
     rng = np.random.default_rng(0)
-    bounds = np.array([[-5.0, -5.0], [5.0, 5.0]])
+    bounds = Box(np.full(2, -5.0), np.full(2, 5.0))
     old = Gaussian([0.0, 0.0], 9.0).truncated(*bounds)
     fitted = fit_base(rng.normal(scale=0.3, size=(400, 2)), 200.0, bounds, rng)
     corner = np.array([[4.9, 4.9]])

@@ -123,7 +123,7 @@ def test_chains_follow_their_density_within_a_box():
 
     Four numbers: false alarm 3e-5.
     """
-    rng, bounds = np.random.default_rng(0), np.array([[0.0, -np.inf], [np.inf, np.inf]])
+    rng, bounds = np.random.default_rng(0), ([0.0, -np.inf], [np.inf, np.inf])
     chains = Chains(np.ones((4000, 2)), rng, n_leapfrog=5, bounds=bounds)
     for _ in range(100):
         chains.move(
@@ -230,7 +230,7 @@ def test_a_users_model_arrives_at_the_greatest_likelihood(n_draws):
     rng = np.random.default_rng(0)
     x = rng.exponential(2.0, size=1000) + rng.normal(size=1000)
     model = Exponential(np.tile(x, n_draws), 1.0)
-    bounds = np.array([[0.0], [np.inf]])
+    bounds = [0.0], [np.inf]
     em = EM(model, np.ones((len(model.x), 1)), rng, bounds=bounds, tol=0.005)
     em.fit(200)
     assert em.converged

@@ -19,6 +19,7 @@ from sklpf._utils.sklearn import at_least
 from sklpf.models._generative import GenerativeModel, LatentDensity, first_noise_std
 from sklpf.models.bilinear._path import BilinearPath, bounds_of, pack_row
 from sklpf.models.linear import WIDTH, independent_components
+from sklpf.paths import Box
 
 _N_LEAPFROG = 5
 # of the content's variance that stays with one variable a component, where there are more of them
@@ -228,8 +229,8 @@ class BilinearLatents(LatentDensity):
         self._n_content = parameters.content_weights.shape[1]
 
     @property
-    def bounds(self) -> Array:
-        """Box of the points, shape (2, n_content + n_style)."""
+    def bounds(self) -> Box:
+        """Box of the points, of n_content + n_style coordinates."""
         return bounds_of(self._n_content, self.parameters.style_weights.shape[1])
 
     def _density(self, rows):
@@ -318,7 +319,7 @@ def posterior_modes(X: NDArray, parameters: Parameters, noise_std: float) -> Arr
             latents.start()[0],
             jac=True,
             method="L-BFGS-B",
-            bounds=latents.bounds.T,
+            bounds=np.transpose(latents.bounds),
         )
         found.append(climb.x)
     return np.array(found)

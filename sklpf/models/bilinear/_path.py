@@ -12,7 +12,7 @@ from sklpf._utils.random import Stream
 from sklpf._utils.validation import check_components
 from sklpf.models._generative import LatentRowsPath
 from sklpf.partition import HAIS, PartitionEstimator
-from sklpf.paths import Points, read_only
+from sklpf.paths import Box, Points, read_only
 
 _N_TEMPERATURES = 30_000
 _TOL = 0.1
@@ -83,8 +83,8 @@ class BilinearPath(LatentRowsPath):
         self.n_features = self.components.shape[1]
         self.n_content = self.content_weights.shape[1]
         self.n_dimensions = self.n_content + self.style_weights.shape[1]
-        self.bounds = bounds_of(self.n_content, self.style_weights.shape[1])
         super().__init__(X, ladder)
+        self.bounds = bounds_of(self.n_content, self.style_weights.shape[1])
         self.log_norm = -self.n_features * (np.log(self.noise_std) + LOG_TAU / 2)
 
     def _prior(self, n, rng):
@@ -138,10 +138,10 @@ class BilinearPath(LatentRowsPath):
         return pack_row(self.X[np.newaxis], parameters, self.noise_std, self.log_norm)
 
 
-def bounds_of(n_content: int, n_style: int) -> Array:
-    """Return the box of content and style, shape (2, n_content + n_style)."""
+def bounds_of(n_content: int, n_style: int) -> Box:
+    """Return the box of content and style, of n_content + n_style coordinates."""
     low = np.repeat([-np.inf, 0.0], [n_content, n_style])
-    return np.stack([low, np.full(len(low), np.inf)])
+    return Box(low, np.full(len(low), np.inf))
 
 
 def pack_row(X: NDArray, parameters: tuple, noise_std: float, log_norm: float) -> Any:

@@ -15,6 +15,7 @@ from sklpf._utils.random import Stream
 from sklpf.models.decoder._network import Network
 from sklpf.partition import PartitionEstimator
 from sklpf.paths import (
+    Box,
     Gaussian,
     PointsPath,
     Regions,
@@ -82,7 +83,6 @@ class DecoderPath(PointsPath):
     """
 
     base_log_partition = 0.0
-    bounds: Array | None = None
     n_chains_per_block = 1000  # all chains of a row move together
 
     _counted = ("_target_and_slope",)
@@ -99,6 +99,7 @@ class DecoderPath(PointsPath):
         self.X = as_float64(X, "X", copy=True)
         self.network = network
         self.n_dimensions = n_latents
+        self.bounds = Box.everywhere(n_latents)
         self.encode = encode
         self.ladder = check_ladder(ladder)
         self.n_rows: int | None = len(self.X)
@@ -239,7 +240,7 @@ class DecoderPath(PointsPath):
         gain = log_target(draws) - prior.log_density(draws)
         highest = np.argsort(gain)[-_N_HIGHEST:]
         starts = np.concatenate([draws[highest], draws[:_N_OTHERS]])
-        return find_regions(log_target, slopes, True, prior, None, rng, starts)
+        return find_regions(log_target, slopes, True, prior, self.bounds, rng, starts)
 
     def _target_and_slope(self, position):
         state = self.at(position)

@@ -14,7 +14,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks._finding import Finding, Work
-from sklpf.paths import GeometricPath, evaluate_bisecting_failures, is_outside
+from sklpf.paths import GeometricPath, evaluate_bisecting_failures
 from sklpf.transitions import reflect
 from sklpf.uncertainty import effective_sample_size
 
@@ -88,9 +88,7 @@ def tail_alarms(
         exceptional it falls no faster than r^-d.
     """
     rng = np.random.default_rng(key)
-    d = path.n_dimensions
-    if path.bounds is not None:
-        d = int(np.isinf(path.bounds).any(axis=0).sum())  # those that are open
+    d = int(path.bounds.is_open.any(axis=0).sum())
     known = path.tail_alarms
     with np.errstate(all="ignore"):  # far out anything may happen
         if known is not None:
@@ -134,7 +132,7 @@ def tail_alarms(
     )
     if not heavier.any():
         return alarms
-    return (*alarms, _heavy(exponent[heavier], (exponent - size)[heavier], path.bounds is not None))
+    return (*alarms, _heavy(exponent[heavier], (exponent - size)[heavier], path.bounds.has_sides))
 
 
 @np.errstate(all="ignore")  # far out anything may happen
@@ -150,9 +148,7 @@ def check_columns(
     It is compared at a few of some points (n, d) with those that are a million times as far away,
     to every open side. One that depends on no open column is left to other checks.
     """
-    is_open = np.ones((2, path.n_dimensions), bool)
-    if path.bounds is not None:
-        is_open = np.isinf(path.bounds)
+    is_open = path.bounds.is_open
     n_open = np.sum(is_open.any(axis=0))
     unused = np.asarray(is_open.any(axis=0))
     scale = np.broadcast_to(path.base.scale, path.n_dimensions)
@@ -314,8 +310,7 @@ def _to_boundary(
     axes = np.resize(axes, max(len(axes), fewest))
     points = rng.choice(scouts.position, len(axes))
     rays = _AxisRays(points, axes, np.resize([-1.0, 1.0], len(axes)))
-    sides = np.full((2, d), [[-np.inf], [np.inf]]) if path.bounds is None else path.bounds
-    outside = sides[(rays.sign > 0).astype(int), rays.axis]
+    outside = np.asarray(path.bounds)[(rays.sign > 0).astype(int), rays.axis]
     is_side = np.isfinite(outside)
     reach = rays.at_start + rays.sign * _REACH * np.asarray(path.base.scale)[rays.axis]
     outside = np.where(is_side, outside, reach)
@@ -358,9 +353,7 @@ def _rays(path, drawn, axes) -> Rays:
 
 def _inwards(direction, bounds):
     """Directions that stay in a box: away from a side, and along two."""
-    if bounds is None:
-        return direction
-    low, high = np.isfinite(bounds)
+    low, high = ~bounds.is_open
     return np.where(
         low & high,
         0.0,
@@ -373,7 +366,7 @@ def _log_densities(path, rays, radii) -> tuple[NDArray, NDArray]:
     values = np.full((2, len(radii), len(rays.direction)), np.nan)
     for i, radius in enumerate(radii):
         position = path.base.center + radius * rays.direction
-        inside = ~is_outside(position, path.bounds)
+        inside = path.bounds.contains(position)
         if inside.any():
             values[:, i, inside] = _at(path, position[inside])
     return values[0], values[1]

@@ -115,7 +115,7 @@ class DrawsReport(Readable):
         return "draws"
 
 
-def check_draws(path: Path, draws: Any, *, random_state: RandomState = None) -> DrawsReport:
+def check_draws(path: Path, draws: object, *, random_state: RandomState = None) -> DrawsReport:
     """Check draws of a density that any sampler has made.
 
     An optimiser looks for modes from many starts, and those that it finds should have as many draws
@@ -181,7 +181,7 @@ def check_draws(path: Path, draws: Any, *, random_state: RandomState = None) -> 
         if tried:
             run = replace(run, findings=tried[_PROPOSALS[0]][0].findings)
         else:
-            n_evaluations += run.check_evaluations
+            n_evaluations += bridge.result_.check_evaluations or 0
         n_evaluations += run.n_evaluations
         seconds += bridge.result_.seconds
         tried[proposal] = (run, run.read())

@@ -17,7 +17,6 @@ from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import check_columns
@@ -28,7 +27,6 @@ from sklpf.paths import (
     Mixture,
     StudentT,
     fit_parts,
-    is_outside,
     is_own_density,
 )
 from sklpf.programs import Draws
@@ -119,20 +117,6 @@ class BridgeRun(Run):
     """
 
     family = "bridge"
-    described = {
-        "half_log_partition": Diagnostic("log Z by each half of the draws (nats)"),
-        "check_log_partition": Diagnostic("log Z by another kind of proposal (nats)"),
-        "r_hat": Diagnostic("R-hat of the chains, worst coordinate", "low"),
-        "effective_draws": Diagnostic("effective number of draws, worst coordinate", "high"),
-        "effective_terms": Diagnostic("effective number of terms of the bridge", "high"),
-        "moments": Diagnostic("mean square of differences between moments (expected: 1)", "low"),
-        "overlap": Diagnostic("overlap of draws and proposal (1: full)", "high"),
-        "target_pareto_shape": Diagnostic("Pareto shape at the draws (heavy from 0.7)", "low"),
-        "proposal_pareto_shape": Diagnostic(
-            "Pareto shape at the proposal's draws (heavy from 0.7)", "low"
-        ),
-        "n_evaluations": Diagnostic("evaluations of the density"),
-    }
 
     bridges: tuple[Bridge, ...]
     checks: tuple[Bridge, ...]
@@ -265,7 +249,7 @@ class BridgeSampling(PartitionEstimator):
     _run_class = BridgeRun
     _searches_fully = False  # for modes: else about as long as the bridge takes
 
-    def fit(self, path, y=None, *, draws: Any = None) -> Self:
+    def fit(self, path, y=None, *, draws: object = None) -> Self:
         """Estimate the log partition function from draws of the target.
 
         Parameters
@@ -377,7 +361,7 @@ class _CountedDensity:
         self.n_evaluations = 0
 
     def __call__(self, points: Array) -> Array:
-        inside = ~is_outside(points, self._path.bounds)
+        inside = self._path.bounds.contains(points)
         values = np.full(len(points), -np.inf)
         if inside.any():
             values[inside] = self._path._target(points[inside])

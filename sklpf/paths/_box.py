@@ -1,0 +1,58 @@
+"""Box: the region that a density is integrated over."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sklpf._utils.numbers import Array, Booleans
+
+
+class Box(NamedTuple):
+    """Region of R^d between sides that may be infinite.
+
+    Parameters
+    ----------
+    low, high : ndarray of shape (d,)
+        Sides; infinite where there is none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklpf.paths import Box
+    >>> box = Box(np.array([0.0, -np.inf]), np.array([1.0, np.inf]))
+    >>> box.contains(np.array([[0.5, 9.0], [1.5, 0.0]]))
+    array([ True, False])
+    """
+
+    low: Array
+    high: Array
+
+    @classmethod
+    def everywhere(cls, d: int) -> Box:
+        """Return R^d."""
+        return cls(np.full(d, -np.inf), np.full(d, np.inf))
+
+    @property
+    def has_sides(self) -> bool:
+        """True if any side is finite."""
+        return bool(np.isfinite(self).any())
+
+    @property
+    def is_open(self) -> Booleans:
+        """Mask of the sides that are infinite, low and high ones, (2, d)."""
+        return np.isinf(self)
+
+    def contains(self, points: Array) -> NDArray[np.bool_]:
+        """Return the mask of the points (n, d) in it, sides included."""
+        return ~np.any((points < self.low) | (points > self.high), axis=1)
+
+    def clip(self, points: Array) -> Array:
+        """Return the nearest points in it."""
+        return np.clip(points, self.low, self.high)
+
+    def scaled(self, factor: Any) -> Box:
+        """Return the box in coordinates that are multiplied by a factor, a number or (d,)."""
+        return Box(self.low * factor, self.high * factor)
