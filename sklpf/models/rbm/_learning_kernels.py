@@ -54,8 +54,8 @@ class Values(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Work space for the chains and the largest batch behind them, R rows, with the visible units in
-    S parts, and for T threads.
+    """Work space for the chains and the largest batch behind them, R rows, with visible units in S
+    parts, and for T threads.
     """
 
     visible: np.ndarray  # (R padded, M padded) float32: units
@@ -241,9 +241,9 @@ def train(parameters, average, data, block, starts, updates, first, last, key, s
     The hidden units of the persistent chains are `block.chains`. Visible units are in groups with
     one unit on, group g from starts[g] to starts[g + 1]; with a single start there are no groups.
     Random numbers depend on (key, step + t, chain) alone, and the bits of results on nothing else
-    but the parts. Each thread of a team has the same of these throughout, so that what others need of
-    it is little: its sums for hidden units, and the units of its share of the rows. All threads make
-    the same call, which does nothing without updates.
+    but the parts. A thread has the same of these throughout, so that others need little of what it
+    writes: its sums for hidden units, and the units of its share of the rows. All threads of a team
+    make the same call, which does nothing without updates.
     """
     if first == last:
         return
