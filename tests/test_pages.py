@@ -9,6 +9,7 @@ from known_problems import make_rbm_problem
 from pages import PAGES, check_outputs, run, text
 
 from sklpf import AIS, Gaussian, GeometricPath
+from sklpf.partition import DIAGNOSTICS
 from sklpf.partition.alarms import KINDS
 from sklpf.partition.checks import CHECKS
 from sklpf.testing import Problem, check_partition_estimator
@@ -25,7 +26,7 @@ def test_own_density():
 
 def test_own_estimator():
     page = run("doc/developers/add_an_estimator.md")[0]
-    estimator = page["BaseImportanceSampling"](random_state=0)
+    estimator = page["FromTheBase"](random_state=0)
     problem = make_rbm_problem("easy")
     check_partition_estimator(estimator, Problem(problem.name, problem.path, problem.log_partition))
 
@@ -33,6 +34,7 @@ def test_own_estimator():
 def test_own_check(monkeypatch):
     sentences = KINDS["missed-region"].sentences
     monkeypatch.setitem(sentences, "excess", "")  # and is taken out afterwards
+    monkeypatch.setitem(DIAGNOSTICS, "excess", None)
     excess = run("doc/developers/add_a_check.md")[0]["Excess"]
     monkeypatch.setitem(CHECKS, "excess", excess)
 

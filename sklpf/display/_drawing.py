@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf import partition
 from sklpf._utils.numbers import as_float64, check_level
 from sklpf.partition import PartitionResult
 from sklpf.scoring import last_step
@@ -157,32 +156,6 @@ class ResultDisplay(Display):
             yet.
         """
         return cls.from_result(result_of(estimator), ax=ax, **options)
-
-    @classmethod
-    def _require(
-        cls, result: PartitionResult, there: bool, what: str, names: set[str], more: str = ""
-    ) -> None:
-        """Raise ValueError, which says whose diagnostics have such names, if a result lacks what
-        the display draws.
-        """
-        if there:
-            return
-        if np.ndim(result.log_partition):
-            raise ValueError(
-                f"{cls.__name__} draws {what} of one log Z, and this result has"
-                f" {len(result.log_partition)}, one for each row, which keep nothing else: fit the"
-                " estimator on path.row(t) for that of row t"
-            )
-        kinds = (getattr(partition, name) for name in partition.__all__)
-        owners = ", ".join(
-            kind.__name__
-            for kind in kinds
-            if hasattr(kind, "_described_names") and names & kind._described_names()
-        )
-        raise ValueError(
-            f"{cls.__name__} draws {what}, and this result of {result.method} has none: those of"
-            f" {owners} do{more}"
-        )
 
 
 def fitted_model(model: Any) -> Any:

@@ -280,9 +280,19 @@ class RunDisplay(ResultDisplay):
         if np.ndim(result.log_partition) == 0:
             drawn = {**_of_result(result, level), **_of_run(run, result)}
         display = cls(**drawn, level=level, name=title_of(result))
-        names = {"curve_std_error", "log_weights", "round_sweeps"}
-        cls._require(result, bool(display._there()), "levels, rounds or weights", names, _ELSEWHERE)
-        return display
+        if display._there():
+            return display
+        if np.ndim(result.log_partition):
+            raise ValueError(
+                "RunDisplay draws levels, rounds or weights of one log Z, and this result has"
+                f" {len(result.log_partition)}, one for each row, which keep nothing else: fit the"
+                " estimator on path.row(t) for that of row t"
+            )
+        raise ValueError(
+            f"RunDisplay draws levels, rounds or weights, and this result of {result.method} has"
+            " none: those of AIS, SMC, ParallelTempering, RTS and of what reads their runs"
+            f" do{_ELSEWHERE}"
+        )
 
     def plot(
         self, ax: Axes | NDArray | None = None, *, panels: Iterable[str] | None = None

@@ -2,7 +2,7 @@
 
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._diagnostics import DIAGNOSTICS, Diagnostic
 from sklpf.partition._result import LevelRun, PartitionResult, Run
 from sklpf.partition.checks.missed_mass import CheckedMode
 from sklpf.partition.evidence import (
@@ -58,6 +58,7 @@ __all__ = [
     "BridgeSampling",
     "CheckedMode",
     "ContinuousRun",
+    "DIAGNOSTICS",
     "Diagnostic",
     "Draws",
     "DrawsFinding",

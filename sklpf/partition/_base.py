@@ -199,12 +199,6 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     # -- runs
     @classmethod
-    def _described_names(cls) -> set[str]:
-        """Names of the diagnostics that its results describe."""
-        kinds = cls._run_class if isinstance(cls._run_class, tuple) else (cls._run_class,)
-        return {name for kind in kinds for name in kind.described}
-
-    @classmethod
     def _reads(cls, run: Run) -> bool:
         """True if a run is of a kind that it can read."""
         return isinstance(run, cls._run_class)

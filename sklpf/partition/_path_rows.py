@@ -23,8 +23,7 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._result import PartitionResult, total_sweeps
+from sklpf.partition._result import PartitionResult, total_cost
 from sklpf.partition.alarms import is_imprecise, raised, threshold
 from sklpf.paths import Path, has, require
 from sklpf.programs import n_tuning_moves
@@ -185,6 +184,7 @@ def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> Par
     counts = np.bincount(row_of)
     imprecise = np.array([is_imprecise(each.alarms) for each in results])
     diagnostics = {
+        "log_bias": -(std_error**2) / 2,
         "converged": np.array([each.converged for each in results])[row_of],
         "imprecise": imprecise[row_of],
         "n_distinct": len(results),
@@ -201,12 +201,8 @@ def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> Par
         degrees_of_freedom=degrees_of_freedom,
         statement=_joint_statement({each.statement for each in results}),
         alarms=_counted(results, counts),
-        **total_sweeps(results, pilot=n_tuning),
-        check_evaluations=sum(each.check_evaluations for each in results),
-        is_checked=all(each.is_checked for each in results),
+        **total_cost(results, pilot=n_tuning),
         diagnostics=diagnostics,
-        bias=-(std_error**2) / 2,
-        described={"n_distinct": Diagnostic("different rows")},
     )
 
 

@@ -10,7 +10,7 @@ import functools
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -24,7 +24,7 @@ from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.progress import duration_text
 from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short, with_error
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._diagnostics import Diagnostic
+from sklpf.partition._diagnostics import DIAGNOSTICS
 from sklpf.partition._run_alarms import single_state_alarms
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks import judge
@@ -44,11 +44,9 @@ STATEMENTS = (
     "conservative, not a bound",
 )
 
-_NUMBERS = ("log_partition", "std_error", "degrees_of_freedom", "bias")
-_IN_JSON = (
-    *("method", *_NUMBERS, "statement", "n_sweeps", "sweeps"),
-    *("check_evaluations", "is_checked", "seconds", "base"),
-)
+_NUMBERS = ("log_partition", "std_error", "degrees_of_freedom")
+_IN_JSON = ("method", *_NUMBERS, "statement", "sweeps", "check_evaluations", "seconds")
+_DIAGNOSTICS_IN_JSON = ("log_bias", "base")
 # which of several values are shown, by the side that is good
 _ENDS: dict[str, tuple] = {"high": (np.nanmin,), "low": (np.nanmax,), "": (np.nanmin, np.nanmax)}
 
@@ -81,46 +79,25 @@ class PartitionResult(Readable):
     alarms : tuple of Alarm
         Why the numbers should not be trusted: empty where they may be. With rows each alarm counts
         those that raise it.
-    n_sweeps : int
-        Sweeps of all chains together, everything included.
     sweeps : dict of str to int
-        The same by purpose, where there are several: "chains" are those that parameters ask for,
-        others such as "pilot" and "reverse chains" are named. They sum to `n_sweeps`.
-    check_evaluations : int
+        Sweeps of all chains together by purpose, everything included: "chains" are those that
+        parameters ask for, others such as "pilot" and "reverse chains" are named. `n_sweeps` is
+        their sum.
+    check_evaluations : int or None
         How often checks asked for the log density, or its gradient, at a point, and sweeps of their
         chains: of the tails, of the lower bound and for missed regions; beside `n_sweeps`.
         ``diagnostics["failed_evaluations"]`` says at how many of them it raised an error, if any.
-    is_checked : bool
-        False where ``checks=False`` has left out what looks for mass that the run itself can't show
+        None where ``checks=False`` has left out what looks for mass that the run itself can't show
         to be missing: `converged` then rests on the run alone.
     seconds : float
         Wall time.
-    ladder : ndarray of shape (K,) or None
-        Inverse temperatures that were used.
-    log_partition_curve : ndarray of shape (K,) or None
-        log Z at every level, in nats.
     diagnostics : dict
-        Further numbers by name; each estimator's documentation lists its own. With rows:
+        What else there is, by name; `DIAGNOSTICS` says what it means, and each estimator's
+        documentation lists its own. ``ladder`` and ``log_partition_curve``, both (K,), the inverse
+        temperatures and log Z there in nats, and ``draws`` are attributes too. With rows:
         ``converged`` (T,), ``n_distinct`` rows that were computed, and the ``mean`` of all log Z (a
         held-out score) with its Monte-Carlo standard error ``mean_std_error``, which shrinks with
         T.
-    bias : float or ndarray of shape (T,)
-        Expected difference of `log_partition` from log Z, in nats; where it is low this is below 0,
-        and `interval` reaches so much farther up. With rows it is minus half the squared standard
-        error, by which the log of an unbiased estimate is low: the mean of it over rows, unlike
-        that of their errors, does not shrink with T.
-
-    draws : Draws or None
-        At most a thousand draws from the target with their weights and independent groups, of
-        `AIS`, `HAIS`, `ImportanceSampling`, `SMC`, `ParallelTempering`, `MarkovMixture`, `RTS` and
-        of what reads their runs. None with rows: fit on ``path.row(t)`` for those of row t. None in
-        the result that a model keeps.
-
-    base : str
-        Name of the base that the library has chosen; empty where it was given.
-    described : dict
-        Meanings of the diagnostics, a `Diagnostic` by name: what a summary says, and the dimensions
-        of arrays.
 
     Raises
     ------
@@ -147,18 +124,10 @@ class PartitionResult(Readable):
     degrees_of_freedom: Any = math.inf
     statement: str = "estimate"
     alarms: tuple[Alarm, ...] = ()
-    n_sweeps: int = 0
     sweeps: dict[str, int] = field(default_factory=dict)
-    check_evaluations: int = 0
-    is_checked: bool = True
+    check_evaluations: int | None = 0
     seconds: float = 0.0
-    ladder: Array | None = None
-    log_partition_curve: Array | None = None
     diagnostics: dict[str, Any] = field(default_factory=dict)
-    bias: Any = 0.0
-    draws: Draws | None = None
-    base: str = ""
-    described: dict[str, Diagnostic] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name in ("log_partition", "std_error"):
@@ -166,9 +135,8 @@ class PartitionResult(Readable):
             if values.dtype.kind not in "fiu" or not values.size:
                 given = repr(getattr(self, name))
                 raise TypeError(f"{name} must be real numbers in nats, got {given:.40}")
-        for name in ("n_sweeps", "check_evaluations", "seconds"):
-            if not isinstance(getattr(self, name), Real):
-                raise TypeError(f"{name} must be a number, got {getattr(self, name)!r:.80}")
+        if not all(isinstance(number, Real) for number in self.sweeps.values()):
+            raise TypeError(f"sweeps must be numbers by purpose, got {self.sweeps!r:.80}")
         if not isinstance(self.alarms, tuple):
             raise TypeError(f"alarms must be a tuple of Alarm, got {self.alarms!r:.80}")
         if str(self.statement) not in STATEMENTS:
@@ -185,6 +153,39 @@ class PartitionResult(Readable):
                 f"std_error must be one number or have shape {shape}, as log_partition has, got"
                 f" {error.shape}"
             )
+
+    @property
+    def n_sweeps(self) -> int:
+        """Sweeps of all chains together, everything included."""
+        return sum(self.sweeps.values())
+
+    @property
+    def bias(self) -> Any:
+        """Expected difference of `log_partition` from log Z in nats, a float or (T,); where it is
+        low this is below 0, and `interval` reaches so much farther up. With rows it is minus half
+        the squared standard error, by which the log of an unbiased estimate is low: the mean of it
+        over rows, unlike that of their errors, does not shrink with T.
+        """
+        return self.diagnostics.get("log_bias", 0.0)
+
+    @property
+    def ladder(self) -> Array | None:
+        """Inverse temperatures that were used, shape (K,); None without levels."""
+        return self.diagnostics.get("ladder")
+
+    @property
+    def log_partition_curve(self) -> Array | None:
+        """log Z at every level in nats, shape (K,), where it is known."""
+        return self.diagnostics.get("log_partition_curve")
+
+    @property
+    def draws(self) -> Draws | None:
+        """At most a thousand draws from the target with their weights and independent groups, of
+        `AIS`, `HAIS`, `ImportanceSampling`, `SMC`, `ParallelTempering`, `MarkovMixture`, `RTS` and
+        of what reads their runs. None with rows: fit on ``path.row(t)`` for those of row t. None in
+        the result that a model keeps.
+        """
+        return self.diagnostics.get("draws")
 
     @property
     def converged(self) -> bool:
@@ -254,10 +255,8 @@ class PartitionResult(Readable):
         xarray = imported("xarray", "to_xarray")
         rows = ("row",) if np.ndim(self.log_partition) else ()
         variables: dict[str, Any] = {name: (rows, value) for name, value in self._numbers().items()}
-        if self.log_partition_curve is not None:
-            variables["log_partition_curve"] = (("level",), self.log_partition_curve)
         for name, value in self.diagnostics.items():
-            if _numeric(value) and name not in variables:
+            if _numeric(value) and name not in (*variables, "ladder"):
                 value = np.asarray(value)
                 variables[name] = (self._dimensions(name, value), value)
         if self.draws is not None:
@@ -280,6 +279,8 @@ class PartitionResult(Readable):
             An object; of numbers that are not finite the names, such as "inf".
         """
         values = {name: _as_json(getattr(self, name)) for name in _IN_JSON}
+        beside = (name for name in _DIAGNOSTICS_IN_JSON if name in self.diagnostics)
+        values["diagnostics"] = {name: _as_json(self.diagnostics[name]) for name in beside}
         return json.dumps(values | {"alarms": [asdict(alarm) for alarm in self.alarms]})
 
     @classmethod
@@ -302,11 +303,13 @@ class PartitionResult(Readable):
         """
         try:
             given = json.loads(text)
-            values = {name: given[name] for name in _IN_JSON}
+            values = {name: given[name] for name in (*_IN_JSON, "diagnostics")}
             values["alarms"] = tuple(Alarm(**alarm) for alarm in given["alarms"])
             for name in _NUMBERS:
-                number = np.asarray(values[name], dtype=float)
-                values[name] = number if number.ndim else float(number)
+                values[name] = _from_json(values[name])
+            beside = values["diagnostics"]
+            if "log_bias" in beside:
+                beside["log_bias"] = _from_json(beside["log_bias"])
             return cls(**values)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
@@ -325,9 +328,9 @@ class PartitionResult(Readable):
         kept = {
             name: value
             for name, value in self.diagnostics.items()
-            if name not in self.described or not self.described[name].per_chain
+            if name not in DIAGNOSTICS or not DIAGNOSTICS[name].per_chain
         }
-        return replace(self, draws=None, diagnostics=kept)
+        return replace(self, diagnostics=kept)
 
     def no_estimate(self, statement: str, alarm: Alarm) -> PartitionResult:
         """Return the result of a number that is neither an estimate nor a bound: no error, and not
@@ -392,7 +395,9 @@ class PartitionResult(Readable):
         }
 
     def _line(self) -> str:
-        trust = "converged" if self.is_checked else "converged by the run alone, without checks"
+        trust = "converged"
+        if self.check_evaluations is None:
+            trust = "converged by the run alone, without checks"
         if not self.converged:
             trust = f"not converged: {_first(self.reasons)}"
         name, value = self._number()
@@ -407,19 +412,19 @@ class PartitionResult(Readable):
             rows.append(("95 % interval", from_to(*self.interval())))
         rows += [("statement", self.statement), ("converged", "yes" if self.converged else "no")]
         rows += [("", reason) for reason in self.reasons]
-        if self.base:
-            rows.append(("base", self.base))
+        if self.diagnostics.get("base"):
+            rows.append(("base", self.diagnostics["base"]))
         rows.append(("cost", self._cost()))
-        if self.sweeps:
+        if set(self.sweeps) - {"chains"}:
             parts = (f"{number:,} {purpose}" for purpose, number in self.sweeps.items())
             rows.append(("sweeps", ", ".join(parts)))
-        if not self.is_checked:
+        if self.check_evaluations is None:
             rows.append(("checks beside the run", "left out"))
-        if self.check_evaluations:
+        elif self.check_evaluations:
             rows.append(("evaluations by checks", f"{self.check_evaluations:,}"))
         if self.ladder is not None:
             rows.append(("levels", str(len(self.ladder))))
-        for name, described in self.described.items():
+        for name, described in DIAGNOSTICS.items():
             value: Any = self.diagnostics.get(name)
             if described.meaning and _numeric(value) and np.isfinite(value).any():
                 rows.append((described.meaning, _shown(value, described.good)))
@@ -443,12 +448,12 @@ class PartitionResult(Readable):
         return f"{self.n_sweeps:,} sweeps, {seconds}" if self.n_sweeps else seconds
 
     def _dimensions(self, name: str, value: NDArray) -> tuple[str, ...]:
-        """Those that its estimator names; of rows "row", else named after the diagnostic itself."""
+        """Those of the table; of rows "row", else named after the diagnostic itself."""
         if value.ndim and value.shape == np.shape(self.log_partition):
             return ("row",)
-        named = self.described[name].dimensions if name in self.described else ()
-        if len(named) == value.ndim:
-            return named
+        named = DIAGNOSTICS[name].dimensions if name in DIAGNOSTICS else ()
+        if len(named) >= value.ndim:
+            return named[len(named) - value.ndim :]
         return tuple(f"{name}_{axis}" for axis in range(value.ndim))
 
 
@@ -461,27 +466,22 @@ def _as_json(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def sweeps_by_purpose(n_sweeps: int, extra: Mapping[str, int]) -> dict[str, int]:
-    """Return all sweeps by purpose, those that parameters ask for first; empty where there are no
-    others.
-    """
-    extra = {purpose: number for purpose, number in extra.items() if number}
-    return {"chains": n_sweeps - sum(extra.values()), **extra} if extra else {}
+def _from_json(value: Any) -> Any:
+    """A float or an array of what `_as_json` made of it."""
+    number = np.asarray(value, dtype=float)
+    return number if number.ndim else float(number)
 
 
-def total_sweeps(results: Iterable[PartitionResult], **shared: int) -> dict[str, Any]:
-    """Return the fields `n_sweeps` and `sweeps` of what several results together took, with sweeps
-    by purpose that they shared.
+def total_cost(results: Sequence[PartitionResult], **shared: int) -> dict[str, Any]:
+    """Return the fields `sweeps` and `check_evaluations` of what several results together took,
+    with sweeps by purpose that they shared.
     """
-    total: Counter[str] = Counter()
+    sweeps = Counter(shared)
     for result in results:
-        total.update(result.sweeps or {"chains": result.n_sweeps})
-    total.update(shared)
-    sweeps = {purpose: number for purpose, number in total.items() if number}
-    return {
-        "n_sweeps": sum(total.values()),
-        "sweeps": sweeps if set(sweeps) - {"chains"} else {},
-    }
+        sweeps.update(result.sweeps)
+    checks = [result.check_evaluations for result in results]
+    unchecked = None in checks
+    return {"sweeps": dict(+sweeps), "check_evaluations": None if unchecked else sum(checks)}
 
 
 def each_converged(result: PartitionResult) -> NDArray[np.bool_]:
@@ -537,8 +537,7 @@ class Run(Fields):
     chains.
 
     A subclass adds its arrays, and defines ``_read``, which ends in `conclude`. It may name in
-    `options` those of its fields that are parameters of the estimator, and describe in `described`
-    what its diagnostics mean.
+    `options` those of its fields that are parameters of the estimator.
 
     Attributes
     ----------
@@ -548,10 +547,8 @@ class Run(Fields):
         Inverse temperatures; None where there are none.
     base_log_partition : float
         log Z_0 in nats.
-    n_sweeps : int
-        Sweeps of all chains together, everything included.
-    extra_sweeps : dict of str to int
-        Those of them by purpose that parameters do not ask for, such as "pilot".
+    sweeps : dict of str to int
+        Sweeps of all chains together by purpose, as in `PartitionResult`.
     log_f_rounding : float
         Size of the rounding errors of log_f in nats, where the path names one.
     base : str
@@ -566,14 +563,12 @@ class Run(Fields):
     """
 
     options: ClassVar[tuple[str, ...]] = ()
-    described: ClassVar[dict[str, Diagnostic]] = {}
     family: ClassVar[str] = ""  # of remedies
 
     method: str = ""
     ladder: Array = None  # type: ignore[assignment]  # only of runs without levels
     base_log_partition: float = 0.0
-    n_sweeps: int = 0
-    extra_sweeps: dict[str, int] = field(default_factory=dict)
+    sweeps: dict[str, int] = field(default_factory=dict)
     log_f_rounding: float = 0.0
     base: str = ""
     earlier_alarms: tuple[Alarm, ...] = ()
@@ -581,21 +576,9 @@ class Run(Fields):
     findings: Findings | None = None
 
     @property
-    def is_checked(self) -> bool:
-        """True if checks have looked for what the run can't show itself."""
-        return self.findings is not None
-
-    @property
-    def check_evaluations(self) -> int:
-        """Count of checks' evaluations of the log density, or its gradient, at a point, and of
-        sweeps of their chains.
-        """
-        return sum(finding.n_evaluations for finding in (self.findings or {}).values())
-
-    @property
-    def failed_evaluations(self) -> int:
-        """Points at which the density raised an error then."""
-        return sum(finding.n_failed for finding in (self.findings or {}).values())
+    def n_sweeps(self) -> int:
+        """Sweeps of all chains together, everything included."""
+        return sum(self.sweeps.values())
 
     @property
     def regions(self) -> Regions | None:
@@ -643,13 +626,12 @@ class Run(Fields):
         method: str | None = None,
         levels: Array | None = None,
         statement: str = "estimate",
-        bias: float = 0.0,
     ) -> PartitionResult:
         """Return the result of what was found in the run itself.
 
         Parameters
         ----------
-        log_partition, std_error, degrees_of_freedom, statement, bias
+        log_partition, std_error, degrees_of_freedom, statement
             As in `PartitionResult`.
         alarms : list of Alarm
             Reasons not to trust the number.
@@ -669,6 +651,8 @@ class Run(Fields):
         ):  # also a NaN
             useless = raised("no-usable-estimate", "error", self.family, error=std_error)
             alarms = [*alarms, useless]
+        known = {"ladder": self.ladder, "log_partition_curve": levels, "draws": self.draws}
+        diagnostics = {**known, **diagnostics}
         return PartitionResult(
             method=self.method if method is None else method,
             log_partition=float(log_partition),
@@ -676,14 +660,10 @@ class Run(Fields):
             degrees_of_freedom=degrees_of_freedom,
             statement=statement,
             alarms=(*alarms, *single_state_alarms(self.draws, std_error)),
-            n_sweeps=self.n_sweeps,
-            sweeps=sweeps_by_purpose(self.n_sweeps, self.extra_sweeps),
-            ladder=self.ladder,
-            log_partition_curve=levels,
-            diagnostics={name: _plain(value) for name, value in diagnostics.items()},
-            bias=bias,
-            draws=self.draws,
-            described=self.described,
+            sweeps={purpose: number for purpose, number in self.sweeps.items() if number},
+            diagnostics={
+                name: _plain(value) for name, value in diagnostics.items() if value is not None
+            },
         )
 
 

@@ -10,7 +10,7 @@ from known_problems import make_rbm_problem
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import PartitionEstimator
-from sklpf.partition import Alarm, Diagnostic, Run
+from sklpf.partition import DIAGNOSTICS, Alarm, Diagnostic, Run
 from sklpf.paths import Stream, require_base, stream_key
 from sklpf.testing import check_partition_estimator
 from sklpf.uncertainty import jackknife, log_mean_exp
@@ -19,11 +19,6 @@ from sklpf.uncertainty import jackknife, log_mean_exp
 @dataclass(frozen=True, repr=False, kw_only=True)
 class DrawnRun(Run):
     options = ("trim",)
-    described = {
-        "largest": Diagnostic("largest weight of a group (nats)", "low", ("group",)),
-        "every": Diagnostic(dimensions=("group", "draw"), per_chain=True),
-    }
-
     log_weights: np.ndarray
     trim: bool = False
 
@@ -52,6 +47,18 @@ class Drawn(PartitionEstimator):
         vectors = path.log_f_ladder(path.sample_base(self.n_samples, Stream(stream_key(seed))))
         log_weights = (vectors[:, -1] - vectors[:, 0]).reshape(20, -1)
         return DrawnRun(ladder=path.ladder, base_log_partition=base, log_weights=log_weights)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def described():
+    own = {
+        "largest": Diagnostic("largest weight of a group (nats)", "low", ("group",)),
+        "every": Diagnostic(dimensions=("group", "draw"), per_chain=True),
+    }
+    DIAGNOSTICS.update(own)
+    yield
+    for name in own:
+        del DIAGNOSTICS[name]
 
 
 @pytest.fixture(scope="module")
@@ -84,4 +91,5 @@ def test_its_diagnostics_are_shown_labelled_and_dropped(fitted):
     assert data["largest"].dims == ("group",)
     assert data["every"].dims == ("group", "draw")
     bound = {"plain_bound", "plain_bound_std_error"}  # by the checks, which every run has
-    assert set(result.without_samples().diagnostics) == {"largest", *bound}
+    kept = set(result.without_samples().diagnostics)
+    assert kept == {"largest", "ladder", *bound}

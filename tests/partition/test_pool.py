@@ -23,7 +23,7 @@ def drawn(rng, n_runs, *, degrees=9, std_error=0.2, spread=0.0):
 
 
 def other(value, error, method, n_sweeps=0):
-    return PartitionResult(method, value, error, n_sweeps=n_sweeps)
+    return PartitionResult(method, value, error, sweeps={"chains": n_sweeps})
 
 
 # ---- the mean
@@ -68,7 +68,7 @@ def test_runs_of_an_estimator_cover(n):
     for study in range(n):
         seeds = range(4 * study, 4 * study + 4)
         found = pool([AIS(30, 60, checks=False, random_state=seed).fit(rbm) for seed in seeds])
-        assert not found.is_checked
+        assert found.check_evaluations is None
         low, high = found.interval()
         covers += low <= exact <= high
     assert covers >= binom.ppf(1e-4, n, 0.95)
@@ -153,7 +153,7 @@ def test_json_keeps_a_result(given):
     assert "NaN" not in given.to_json()
     with pytest.raises(ValueError, match="to_json"):
         PartitionResult.from_json(given.to_json()[:-20])
-    for lost in ("log_partition", "statement", "is_checked", "alarms"):
+    for lost in ("log_partition", "statement", "sweeps", "alarms"):
         fields = json.loads(given.to_json())
         del fields[lost]
         with pytest.raises(ValueError, match=f"to_json has given: KeyError.*{lost}"):

@@ -16,7 +16,6 @@ from sklpf._utils.numbers import LOG_TAU, Array, Integers
 from sklpf._utils.random import seeded, systematic
 from sklpf.models.decoder._network import Network, probes
 from sklpf.partition import HAIS, PartitionResult
-from sklpf.partition._result import sweeps_by_purpose
 from sklpf.partition.alarms import threshold
 from sklpf.paths import (
     Box,
@@ -127,21 +126,18 @@ class DecoderImportance(HAIS):
         n_climbing = posteriors.evaluations.n // len(rows)
         for weighed in found:
             n_draws = 0 if weighed is None else weighed.n_draws
+            tried = {"draws": n_draws, "climbs": n_climbing}
             if weighed is None or not weighed.is_light:
                 result = next(others)
-                extra = {purpose: n for purpose, n in result.sweeps.items() if purpose != "chains"}
-                extra |= {"draws": n_draws, "climbs": n_climbing}
-                n_sweeps = result.n_sweeps + n_draws + n_climbing
-                yield replace(result, n_sweeps=n_sweeps, sweeps=sweeps_by_purpose(n_sweeps, extra))
+                yield replace(result, sweeps=result.sweeps | tried)
                 continue
             yield PartitionResult(
                 type(self).__name__,
                 weighed.log_partition,
                 weighed.std_error,
                 weighed.n - 1,
-                n_sweeps=n_draws + n_climbing,
-                sweeps={"draws": n_draws, "climbs": n_climbing},
-                is_checked=self.checks,
+                sweeps=tried,
+                check_evaluations=0 if self.checks else None,
             )
 
 

@@ -81,23 +81,22 @@ def judge(run: Run, result: PartitionResult) -> Any:
     """
     alarms = list(result.alarms)
     diagnostics = dict(result.diagnostics)
-    described = dict(result.described)
-    if run.failed_evaluations:
-        diagnostics["failed_evaluations"] = run.failed_evaluations
-    for name, check in CHECKS.items():
-        described |= check.described
-        finding = run.finding(name)
-        if finding is not None:
-            raised, numbers = finding.judge(run, result)
+    findings = run.findings or {}
+    for name in CHECKS:
+        if name in findings:
+            raised, numbers = findings[name].judge(run, result)
             alarms += raised
             diagnostics |= numbers
+    n_failed = sum(finding.n_failed for finding in findings.values())
+    if n_failed:
+        diagnostics["failed_evaluations"] = n_failed
+    if run.base:
+        diagnostics["base"] = run.base
+    n_evaluations = sum(finding.n_evaluations for finding in findings.values())
     alarms += [*run.earlier_alarms, *rounding_alarms(result.log_partition, run.log_f_rounding)]
     return replace(
         result,
         alarms=tuple(dict.fromkeys(alarms)),
         diagnostics=diagnostics,
-        described=described,
-        check_evaluations=run.check_evaluations,
-        is_checked=run.is_checked,
-        base=run.base,
+        check_evaluations=None if run.findings is None else n_evaluations,
     )

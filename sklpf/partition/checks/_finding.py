@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.transitions import Transition
 
 if TYPE_CHECKING:
@@ -48,8 +47,7 @@ Judgement = tuple[Sequence[Alarm], dict[str, Any]]  # alarms, and numbers for th
 class Finding:
     """Finding of a check: arrays and numbers, and their cost.
 
-    A check extends it. `described` says what its numbers mean, `needs_run` is False if it looks
-    before chains are run.
+    A check extends it. `needs_run` is False if it looks before chains are run.
 
     Attributes
     ----------
@@ -62,7 +60,6 @@ class Finding:
         Points at which the density raised an error then.
     """
 
-    described: ClassVar[Mapping[str, Diagnostic]] = {}
     needs_run: ClassVar[bool] = True
 
     alarms: tuple[Alarm, ...] = ()

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from sklpf._utils.numbers import Array
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition.alarms import MATERIAL_BOUND, raised, threshold
 from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import has
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Bound(Finding):
     """Logs of G independent estimates of Z (G,), whose mean is at most log Z."""
-
-    described = {
-        "plain_bound": Diagnostic("lower bound of log Z by plain chains, estimated (nats)")
-    }
 
     log_estimates: Array
 

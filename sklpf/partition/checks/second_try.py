@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from sklpf._utils.progress import report
 from sklpf._utils.random import seeded
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks._finding import Finding, Judgement
 from sklpf.partition.checks.missed_mass import regions_to_cover
@@ -31,10 +30,6 @@ class SecondTry(Finding):
     first_log_partition : float or None
         log Z of the first one, in nats, where this is a later one.
     """
-
-    described = {
-        "first_try": Diagnostic("log Z of a first try, whose base did not cover all regions", "")
-    }
 
     first_log_partition: float | None = None
 
@@ -89,16 +84,15 @@ def _one_of(runs: Sequence[Any], place: int, **found: Any) -> Any:
     """Return one of the runs, with the cost of all."""
     run = runs[place]
     others = [each for each in runs if each is not run]
+    theirs = [finding for each in others for finding in each.findings.values()]
     second_try = SecondTry(
-        n_evaluations=sum(each.check_evaluations for each in others),
-        n_failed=sum(each.failed_evaluations for each in others),
+        n_evaluations=sum(finding.n_evaluations for finding in theirs),
+        n_failed=sum(finding.n_failed for finding in theirs),
         **found,
     )
-    of_others = sum(each.n_sweeps for each in others)
     return replace(
         run,
-        n_sweeps=run.n_sweeps + of_others,
-        extra_sweeps=run.extra_sweeps | {"other tries": of_others},
+        sweeps=run.sweeps | {"other tries": sum(each.n_sweeps for each in others)},
         findings={**run.findings, "second_try": second_try},
     )
 

@@ -181,7 +181,7 @@ def check_draws(path: Path, draws: object, *, random_state: RandomState = None) 
         if tried:
             run = replace(run, findings=tried[_PROPOSALS[0]][0].findings)
         else:
-            n_evaluations += run.check_evaluations
+            n_evaluations += bridge.result_.check_evaluations or 0
         n_evaluations += run.n_evaluations
         seconds += bridge.result_.seconds
         tried[proposal] = (run, run.read())

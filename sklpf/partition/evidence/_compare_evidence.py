@@ -227,7 +227,7 @@ def compare_evidence(
             probability=float(expit(log_odds)),
             probability_interval=(float(low), float(high)),
             converged=result.converged and result.statement in _CERTAIN,
-            is_checked=result.is_checked,
+            is_checked=result.check_evaluations is not None,
         )
     reasons = [f"{name}: {reason}" for name in names for reason in results[name].reasons]
     for name in names:

@@ -10,23 +10,11 @@ from numpy.typing import NDArray
 from scipy.stats import f as fisher_f
 
 from sklpf._utils.numbers import Array
-from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._result import PartitionResult, single_result, total_sweeps
+from sklpf.partition._result import PartitionResult, single_result, total_cost
 from sklpf.partition.alarms import raised, threshold
 from sklpf.uncertainty import MATERIAL_DIFFERENCE, Variance
 
 _SMALLEST = 1e-12  # nats
-
-_RUN = ("run",)
-_DESCRIBED = {
-    "n_runs": Diagnostic("runs that were pooled"),
-    "n_left_out": Diagnostic("runs left out, as they did not converge"),
-    "run_log_partition": Diagnostic("log Z of the runs (nats)", "", _RUN),
-    "run_std_error": Diagnostic(dimensions=_RUN),
-    "run_weight": Diagnostic("weight of a run, largest", "low", _RUN),
-    "agreement": Diagnostic("probability of differences as large as theirs", "high"),
-    "between_std_dev": Diagnostic("spread of runs beyond their errors (nats)", "low"),
-}
 
 
 def pool(runs: Sequence[Any]) -> PartitionResult:
@@ -137,9 +125,7 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
         std_error,
         degrees_of_freedom,
         alarms=tuple(alarms),
-        **total_sweeps(results),
-        check_evaluations=sum(result.check_evaluations for result in results),
-        is_checked=all(result.is_checked for result in results),
+        **total_cost(results),
         seconds=sum(result.seconds for result in results),
         diagnostics={
             "n_runs": len(results),
@@ -150,7 +136,6 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
             "agreement": agreement,
             "between_std_dev": between,
         },
-        described=_DESCRIBED,
     )
 
 

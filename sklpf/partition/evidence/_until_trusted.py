@@ -20,16 +20,13 @@ from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE
 from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._default import default_estimator
-from sklpf.partition._diagnostics import Diagnostic
-from sklpf.partition._result import PartitionResult, total_sweeps
+from sklpf.partition._result import PartitionResult, total_cost
 from sklpf.partition._run_alarms import misses_tol, tol_alarms
 from sklpf.partition.alarms import MATERIAL_BOUND, raised, threshold
 from sklpf.partition.levels import ParallelTempering
 from sklpf.partition.populations import SMC, AdaptiveSMC
 from sklpf.partition.weights import AIS, HAIS, BridgeSampling, posterior_draws
 from sklpf.paths import GeometricPath, defensive, fit_base, has, is_own_density
-
-_DIMENSIONS = ("attempt",)
 
 
 @dataclass(eq=False, repr=False)
@@ -272,8 +269,6 @@ class UntilTrusted(PartitionEstimator):
         return replace(
             best,
             alarms=tuple(dict.fromkeys(alarms)),
-            **total_sweeps(attempts),
-            check_evaluations=sum(each.check_evaluations for each in attempts),
+            **total_cost(attempts),
             diagnostics=best.diagnostics | columns,
-            described=best.described | dict.fromkeys(columns, Diagnostic(dimensions=_DIMENSIONS)),
         )

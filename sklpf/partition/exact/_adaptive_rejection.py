@@ -11,7 +11,6 @@ from scipy.special import logsumexp, softmax
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import POSITIVE
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import rounding_alarms
 from sklpf.partition.alarms import raised
@@ -88,7 +87,6 @@ class AdaptiveRejection(PartitionEstimator):
             statement="enclosed",
             alarms=tuple(alarms),
             diagnostics={"n_evaluations": n},
-            described={"n_evaluations": Diagnostic("evaluations of log f", "low")},
         )
 
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:

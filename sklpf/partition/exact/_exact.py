@@ -14,7 +14,6 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import parallel_map
 from sklpf._utils.sklearn import N_JOBS
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import rounding_alarms
 from sklpf.paths import has, require
@@ -123,7 +122,6 @@ def _result(log_partition, rounding=0.0, **diagnostics):
         statement="exact",
         alarms=rounding_alarms(log_partition, rounding),
         diagnostics=diagnostics,
-        described={"n_states": Diagnostic("states that were enumerated")},
     )
 
 

@@ -18,7 +18,6 @@ from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
-from sklpf.partition._diagnostics import CURVE, PAIR, ROUNDS, Diagnostic
 from sklpf.partition._result import (
     Curve,
     LevelRun,
@@ -88,16 +87,6 @@ class ExchangeRun(LevelRun):
 
     options = ("tol",)
     family = "exchange"
-    described = {
-        **CURVE,
-        "barrier": Diagnostic("communication barrier (sum of rejection rates)", "low"),
-        "between_ladders": Diagnostic("share of the variance between ladders", "low"),
-        "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
-        "rejection": Diagnostic("rejection rate of swaps by pairs of levels", "", PAIR),
-        "round_trips": Diagnostic("round trips of a ladder", "", ("ladder",)),
-        "ladder_log_partitions": Diagnostic(dimensions=("ladder",), per_chain=True),
-        **ROUNDS,
-    }
 
     last: ExchangeRound
     tol: float | None = None
@@ -400,8 +389,8 @@ class ParallelTempering(SamplingEstimator):
                     path.take(each.state, np.flatnonzero(each.levels == target)) for each in ladders
                 ]
                 draws_done(len(ladders))
-        n_sweeps = run.n_sweeps + gap * len(drawn) * len(run.ladder)
-        return concatenate(drawn[:n]), replace(run, n_sweeps=n_sweeps)
+        sweeps = run.sweeps | {"draws": gap * len(drawn) * len(run.ladder)}
+        return concatenate(drawn[:n]), replace(run, sweeps=sweeps)
 
     # -- rounds
     def _run_rounds(self, path, seed) -> tuple[Any, Transition, list[Chains], ExchangeRun]:
@@ -443,16 +432,16 @@ class ParallelTempering(SamplingEstimator):
                 n_jobs=self.n_jobs,
                 checkpoint=checkpoint,
             )
-            burn_in = n_sweeps - n_tuning
-            n_sweeps += n_ladders * len(path.ladder) * n_scans
+            n_own = n_ladders * len(path.ladder) * n_scans
+            sweeps = {"chains": n_own, "pilot": n_tuning, "burn-in": n_sweeps - n_tuning}
+            n_sweeps += n_own
             run = self._with_reading_options(
                 ExchangeRun(
                     ladder=path.ladder,
                     has_boundary=path.has_boundary,
                     draws=last.draws,
                     last=last,
-                    n_sweeps=n_sweeps,
-                    extra_sweeps={"pilot": n_tuning, "burn-in": burn_in},
+                    sweeps=sweeps,
                     base_log_partition=base_log_partition,
                     findings=findings,
                     history=history,

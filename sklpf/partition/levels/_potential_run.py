@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, Diagnostic
 from sklpf.partition._result import Curve, LevelRun, PartitionResult, bar_curve, readings_alarms
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.levels._own_states import own_state_alarms
@@ -66,20 +65,6 @@ class PotentialRun(LevelRun):
     """
 
     family = "states"
-    described = CURVE | {
-        "effective_draws": Diagnostic("effective number of draws, worst state", "high", LEVEL),
-        "effective_weights": Diagnostic(
-            "effective number of draws that a state is seen by, worst state", "high", LEVEL
-        ),
-        "shared_draws": Diagnostic(
-            "effective draws that the two sets of states share which are farthest apart", "high"
-        ),
-        "overlap": Diagnostic("overlap of these two sets (1: full)", "high"),
-        "largest_share": Diagnostic("share of one draw in the variance", "low"),
-        "overlap_matrix": Diagnostic(dimensions=("level", "other_level")),
-        "neighbour_overlap": Diagnostic(dimensions=PAIR),
-        "n_groups": Diagnostic("blocks or groups behind the error"),
-    }
 
     vectors: Array
     levels: Integers

@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import CURVE, PAIR, Diagnostic
 from sklpf.partition._result import (
     Curve,
     LevelRun,
@@ -110,16 +109,8 @@ class ReweightingEstimator(PartitionEstimator):
         "n_jobs": N_JOBS,
         "verbose": ["verbose"],
     }
-    _described = {
-        **CURVE,
-        "difference": Diagnostic("difference from the sampler's log Z (nats)"),
-    }
     _run_class: ClassVar[Any] = LevelRun
     _reads_continuous = False
-
-    @classmethod
-    def _described_names(cls) -> set[str]:
-        return set(cls._described)
 
     # -- what a subclass defines
     def _curve(self, run: LevelRun) -> Curve:
@@ -228,7 +219,7 @@ class ReweightingEstimator(PartitionEstimator):
             levels=run.base_log_partition + curve,
             statement="estimate" if is_estimate else "approximate",
         )
-        return judge(run, replace(result, described=self._described))
+        return judge(run, result)
 
 
 def _missing_states(run) -> Alarm:
@@ -285,14 +276,6 @@ class MBAR(ReweightingEstimator):
     >>> bool(abs(mbar.log_partition_ - tempering.log_partition_) < 0.05)
     True
     """
-
-    _described = ReweightingEstimator._described | {
-        "overlap_matrix": Diagnostic(dimensions=("level", "other_level")),
-        "neighbour_overlap": Diagnostic(
-            "overlap of neighbouring levels, lowest (0.5: full)", "high", PAIR
-        ),
-        "n_states": Diagnostic("states that were read"),
-    }
 
     def _compared(self, run, own):
         if isinstance(run, PotentialRun):
@@ -551,9 +534,6 @@ class ThermodynamicIntegration(ReweightingEstimator):
         "rao_blackwell": ["boolean"],
     }
 
-    _described = ReweightingEstimator._described | {
-        "quadrature_error": Diagnostic("error of the quadrature (nats)"),
-    }
     _run_class = (LevelRun, ContinuousRun)
     _reads_continuous = True
 

@@ -18,7 +18,6 @@ from sklpf.partition.levels._simulated_tempering import (
     ALL,
     N_GROUPS,
     PRIOR,
-    TEMPERING,
     TOLERANCE,
     SimulatedTempering,
     Start,
@@ -74,7 +73,6 @@ class ContinuousRun(RunInRounds):
 
     options = ("rao_blackwell", "tol")
     family = "tempering"
-    described = TEMPERING
     first_ratio: ClassVar[None] = None  # there is no first pair of levels
 
     first: Integers
@@ -431,7 +429,7 @@ class RTS(SimulatedTempering):
         left = temper_continuously(setup, start.chains, log_pseudo_prior, n_redraws)
         return ContinuousRun(
             ladder=setup.path.ladder,
-            n_sweeps=start.used + n_redraws * setup.sweeps_per_redraw,
+            sweeps={"chains": start.used + n_redraws * setup.sweeps_per_redraw},
             history=start.history,
             first=setup.first,
             log_pseudo_prior=log_pseudo_prior,

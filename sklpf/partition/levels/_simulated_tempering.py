@@ -20,7 +20,6 @@ from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._diagnostics import CURVE, LEVEL, PAIR, ROUNDS, Diagnostic
 from sklpf.partition._result import (
     Curve,
     LevelRun,
@@ -94,20 +93,6 @@ _COST = 4  # so many sweeps of the chains to one draw
 _MOST_DRAWS = 1_000_000
 _TOL_SHARE = 3  # the ratio's standard error is to be so many times smaller than `tol`
 
-TEMPERING = {
-    **CURVE,
-    "between_groups": Diagnostic("share of the variance between groups of chains", "low"),
-    "effective_draws": Diagnostic("effective number of independent draws of a chain", "high"),
-    "overlap": Diagnostic("overlap of neighbouring levels, lowest (1: full)", "high", PAIR),
-    "mbar_log_partition": Diagnostic("log Z_target - log Z_base by MBAR (nats)"),
-    "bar_log_partition": Diagnostic("log Z_target - log Z_base by BAR (nats)"),
-    "crossed": Diagnostic("share of chains that crossed the ladder, by group", "", ("group",)),
-    "n_rounds": Diagnostic("rounds of production"),
-    "shares": Diagnostic(dimensions=LEVEL),
-    "log_pseudo_prior": Diagnostic(dimensions=LEVEL),
-    **ROUNDS,
-}
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class TemperingRun(LevelRun):
@@ -128,7 +113,6 @@ class TemperingRun(LevelRun):
 
     options = ("rao_blackwell", "tol")
     family = "tempering"
-    described = TEMPERING
 
     rounds: tuple[TemperingRound, ...]
     previous: Pooled
@@ -244,10 +228,6 @@ class AdaptedRun(TemperingRun):
     settled : bool
         Whether the gain has begun to fall as 1 / draws.
     """
-
-    described = TEMPERING | {
-        f"adaptive_{name}": Diagnostic(dimensions=("update",)) for name in UPDATES
-    }
 
     frozen: Array
     updates: dict[str, Array]
@@ -496,8 +476,11 @@ class SimulatedTempering(SamplingEstimator):
         return replace(
             run,
             base_log_partition=base_log_partition,
-            n_sweeps=n_before + run.n_sweeps * self.n_chains,
-            extra_sweeps={"pilot": n_before, "burn-in": start.used * self.n_chains},
+            sweeps={
+                "chains": (run.n_sweeps - start.used) * self.n_chains,
+                "pilot": n_before,
+                "burn-in": start.used * self.n_chains,
+            },
             history=run.history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
             earlier_alarms=tuple(alarms),
         )
@@ -578,7 +561,7 @@ class SimulatedTempering(SamplingEstimator):
             run = self._with_reading_options(
                 TemperingRun(
                     ladder=setup.path.ladder,
-                    n_sweeps=used,
+                    sweeps={"chains": used},
                     history=history,
                     draws=last.draws,
                     first_ratio=setup.first_ratio,

@@ -19,7 +19,6 @@ from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import tol_alarms
 from sklpf.partition.alarms import is_imprecise, raised, threshold
@@ -86,12 +85,6 @@ class LearnedRun(PopulationRun):
 
     options = ("tol",)
     family = "adaptive"
-    described = {
-        **PopulationRun.described,
-        "n_learning_sweeps": Diagnostic("sweeps of the particles that looked for the target"),
-        "drift": Diagnostic("drift of what the base was fitted to (standard errors)", "low"),
-        "n_rounds": Diagnostic("rounds of populations"),
-    }
 
     n_learning_sweeps: int = 0
     reached: float = 1.0
@@ -344,13 +337,12 @@ class AdaptiveSMC(SamplingEstimator):
             known, populations, n_levels = self._sample_populations(
                 rebased, move, starts, own_seed, n_particles, levels_per_step
             )
-            extra_sweeps = known["extra_sweeps"] | {"learning": n_sweeps}
-            n_sweeps += known["n_sweeps"]
+            own_sweeps = known["sweeps"]
             known |= {
-                "n_sweeps": n_sweeps,
-                "extra_sweeps": extra_sweeps,
+                "sweeps": own_sweeps | {"learning": n_sweeps},
                 "findings": _findings(search, evaluations),
             }
+            n_sweeps += sum(own_sweeps.values())
             learned_run = LearnedRun(
                 **known,
                 n_learning_sweeps=learned.n_sweeps,
@@ -418,8 +410,7 @@ class AdaptiveSMC(SamplingEstimator):
         )
         known = vars(run) | {
             "reverse": reverse,
-            "n_sweeps": run.n_sweeps + tuned.pilot.n_moves + reverse.size,
-            "extra_sweeps": {"pilot": tuned.pilot.n_moves, "reverse chains": reverse.size},
+            "sweeps": run.sweeps | {"pilot": tuned.pilot.n_moves, "reverse chains": reverse.size},
             "draws": smc._draws(plan.path, populations),
         }
         return known, populations, n_levels

@@ -17,7 +17,6 @@ from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import Interval, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._diagnostics import CURVE, LOWER_BOUND, MOVES, Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
 from sklpf.partition.alarms import raised, threshold
@@ -36,8 +35,6 @@ from sklpf.programs import (
 )
 from sklpf.reweighting import effective_sample_size, mean_weight, population_seen_from_target
 from sklpf.uncertainty import MOST_BETWEEN, between_groups, jackknife, log_mean_exp
-
-_POPULATION = ("population",)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -67,19 +64,6 @@ class PopulationRun(Run):
     pilot : object or None
         Step sizes of the moves at some inverse temperatures, of moves that were tuned.
     """
-
-    described = {
-        **CURVE,
-        "effective_ancestors": Diagnostic("effective number of ancestors", "high"),
-        "effective_ancestors_from_target": Diagnostic("… by the reverse chains", "high"),
-        "between_populations": Diagnostic("share of the variance between populations", "low"),
-        **LOWER_BOUND,
-        **MOVES,
-        "log_partition_by_population": Diagnostic(dimensions=_POPULATION, per_chain=True),
-        "effective_sizes": Diagnostic(dimensions=("population", "level"), per_chain=True),
-        "n_resamplings": Diagnostic("resamplings of a population", "", _POPULATION, per_chain=True),
-        "ancestors": Diagnostic("ancestors of a population", "", _POPULATION, per_chain=True),
-    }
 
     family = "population"
 
@@ -242,12 +226,10 @@ class SMC(SamplingEstimator):
         rng = seeded(seed).of("reverse", "starts").generator()
         ends = self._settled(plan, populations, n_reverse, rng, "settling", checkpoint)
         reverse = run_reverse_chains(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint)
-        n_reverse_sweeps = n_reverse * (SETTLING + reverse.shape[1])
         return replace(
             run,
             reverse=reverse,
-            n_sweeps=run.n_sweeps + n_reverse_sweeps,
-            extra_sweeps=run.extra_sweeps | {"reverse chains": n_reverse_sweeps},
+            sweeps=run.sweeps | {"reverse chains": n_reverse * (SETTLING + reverse.shape[1])},
         )
 
     @removing_checkpoints()
@@ -300,8 +282,7 @@ class SMC(SamplingEstimator):
             reverse=np.empty((0, len(plan.path.ladder) - 1)),
             acceptance=None if np.isnan(rates).any() else rates,
             pilot=plan.transition.pilot,
-            n_sweeps=plan.n_sweeps + n_moves + anew,
-            extra_sweeps={"pilot": plan.n_sweeps},
+            sweeps={"chains": n_moves + anew, "pilot": plan.n_sweeps},
         )
         return run, plan, populations
 

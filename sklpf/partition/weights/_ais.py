@@ -15,7 +15,6 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._diagnostics import LOWER_BOUND, MOVES, ROUNDS, WEIGHTS, Diagnostic
 from sklpf.partition._result import PartitionResult, RunInRounds
 from sklpf.partition._run_alarms import (
     misses_tol,
@@ -71,13 +70,6 @@ class AnnealingRun(RunInRounds):
     """
 
     options: ClassVar[tuple[str, ...]] = ("n_temperatures", "tol")
-    described = {
-        **WEIGHTS,
-        "effective_sample_size_from_target": Diagnostic("… by the reverse chains", "high"),
-        **LOWER_BOUND,
-        **MOVES,
-        **ROUNDS,
-    }
     family = "annealing"
 
     forward: Array
@@ -300,12 +292,14 @@ def fields_of_run(plan: Plan, forward: Arrivals, reverse: Array, settles: bool) 
     """Shared fields of runs of chains that were annealed both ways."""
     n_moves = len(plan.path.ladder) - 1
     n_reverse = n_moves + (n_settling(n_moves) if settles else 0)
-    extra_sweeps = {"pilot": plan.n_sweeps, "reverse chains": len(reverse) * n_reverse}
     return {
         "ladder": plan.path.ladder,
         "base_log_partition": plan.path.base_log_partition,
-        "n_sweeps": len(forward.log_weights) * n_moves + sum(extra_sweeps.values()),
-        "extra_sweeps": extra_sweeps,
+        "sweeps": {
+            "chains": len(forward.log_weights) * n_moves,
+            "pilot": plan.n_sweeps,
+            "reverse chains": len(reverse) * n_reverse,
+        },
         "forward": forward.log_weights,
         "reverse": reverse,
     }

@@ -17,7 +17,6 @@ from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import check_columns
@@ -118,20 +117,6 @@ class BridgeRun(Run):
     """
 
     family = "bridge"
-    described = {
-        "half_log_partition": Diagnostic("log Z by each half of the draws (nats)"),
-        "check_log_partition": Diagnostic("log Z by another kind of proposal (nats)"),
-        "r_hat": Diagnostic("R-hat of the chains, worst coordinate", "low"),
-        "effective_draws": Diagnostic("effective number of draws, worst coordinate", "high"),
-        "effective_terms": Diagnostic("effective number of terms of the bridge", "high"),
-        "moments": Diagnostic("mean square of differences between moments (expected: 1)", "low"),
-        "overlap": Diagnostic("overlap of draws and proposal (1: full)", "high"),
-        "target_pareto_shape": Diagnostic("Pareto shape at the draws (heavy from 0.7)", "low"),
-        "proposal_pareto_shape": Diagnostic(
-            "Pareto shape at the proposal's draws (heavy from 0.7)", "low"
-        ),
-        "n_evaluations": Diagnostic("evaluations of the density"),
-    }
 
     bridges: tuple[Bridge, ...]
     checks: tuple[Bridge, ...]

@@ -12,7 +12,6 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, seeded
 from sklpf.exploration import EFFICIENT, Cover, Evaluator, disagreement, explore
-from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
 from sklpf.partition._result import PartitionResult
 from sklpf.partition._run_alarms import tol_alarms, weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import raised, threshold
@@ -72,15 +71,6 @@ class ExploredRun(ImportanceRun):
 
     options = ("tol",)
     family = "explored"
-    described = {
-        **WEIGHTS,
-        "efficiency": Diagnostic("effective share of the draws", "high"),
-        "disagreement": Diagnostic("difference between explorers (standard errors)", "low"),
-        "smallest_basin": Diagnostic(
-            "smallest share of starts of climbs that lead to a mode which they find with 95 %",
-            "low",
-        ),
-    }
 
     cover: Cover
     explorers: Integers
@@ -172,8 +162,10 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     order = np.arange(len(fresh.log_weights))
     return ExploredRun(
         ladder=TWO_LEVELS,
-        n_sweeps=evaluator.n,
-        extra_sweeps={"exploration": cover.n_evaluations},
+        sweeps={
+            "chains": evaluator.n - cover.n_evaluations,
+            "exploration": cover.n_evaluations,
+        },
         log_f_rounding=path.log_f_rounding,
         draws=Draws(fresh.points, fresh.log_weights, order).thinned(),
         findings=findings,

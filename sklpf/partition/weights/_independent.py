@@ -15,7 +15,6 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, at_least
 from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.weights._ais import AnnealingRun, annealing_runs
@@ -61,8 +60,9 @@ class ImportanceSampling(SamplingEstimator):
         Standard error of log Z in nats at which draws from an explored proposal end, before there
         are `n_samples`. None: all are drawn.
     max_evaluations : int or None, default=None
-        Evaluations of the density, at most, of exploring (three quarters) and draws together. None:
-        20,000 and 4,000 for each dimension.
+        Evaluations of the density, at most, of exploring (three quarters) and draws together. More
+        are spent in part on larger populations, which find smaller modes. None: 20,000 and 4,000
+        for each dimension.
     transition : Transition or None, default=None
         The move of the chains at the target, as in `AIS`.
     checkpoint, checks, random_state, n_jobs, verbose
@@ -239,12 +239,6 @@ class RejectionRun(Run):
     """
 
     family = "rejection"
-    described = {
-        "log_bound": Diagnostic("bound of log f - log q (nats)"),
-        "bound_evaluations": Diagnostic("evaluations by climbs to the bound, which prove nothing"),
-        "acceptance": Diagnostic("acceptance rate", "high"),
-        "n_accepted": Diagnostic("accepted draws", "high"),
-    }
 
     n_samples: int
     n_accepted: int

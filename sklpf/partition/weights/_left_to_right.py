@@ -16,7 +16,6 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf.partition._base import SAMPLING, PartitionEstimator
-from sklpf.partition._diagnostics import LOWER_BOUND, WEIGHTS, Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import misses_tol, weight_diagnostics
 from sklpf.partition.alarms import raised, threshold
@@ -52,12 +51,6 @@ class FilterRun(Run):
 
     options = ("n_particles", "tol")
     family = "filters"
-    described = {
-        **WEIGHTS,
-        **LOWER_BOUND,
-        "spread": Diagnostic("standard deviation of the log estimates (nats)", "low"),
-        "spread_from_target": Diagnostic("the same, by reverse chains (nats)", "low"),
-    }
 
     log_estimates: Array
     variance_from_target: float
@@ -98,8 +91,8 @@ class FilterRun(Run):
                 "spread": spread,
                 "spread_from_target": math.sqrt(from_target),
                 "lognormal_std_error": lognormal,
+                "log_bias": -(std_error**2) / 2,
             },
-            bias=-(std_error**2) / 2,
         )
 
 
@@ -241,7 +234,7 @@ class LeftToRight(PartitionEstimator):
         return FilterRun(
             log_estimates=np.concatenate(log_estimates),
             variance_from_target=float(np.mean(variances)),
-            n_sweeps=n_sweeps,
+            sweeps={"chains": n_sweeps},
             resolution=unseen,
         )
 

@@ -12,7 +12,6 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import at_least
 from sklpf.partition._base import SAMPLING, SamplingEstimator
-from sklpf.partition._diagnostics import Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.levels import ExchangeRun, ParallelTempering
@@ -35,10 +34,6 @@ class MixtureRun(Run):
     """
 
     family = "mixture"
-    described = {
-        "effective_share": Diagnostic("effective sample size, share of the draws", "high"),
-        "overlap": Diagnostic("overlap of the two kinds of draws (1: full)", "high"),
-    }
 
     mixture_draws: Array
     model_draws: Array
@@ -180,7 +175,7 @@ class MarkovMixture(SamplingEstimator):
         return MixtureRun(
             draws=draws_of(path, state, np.zeros(2 * n), ladder) if self._keeps_draws else None,
             ladder=run.ladder,
-            n_sweeps=run.n_sweeps,
+            sweeps=run.sweeps,
             mixture_draws=rng.permutation(drawn).reshape(n_groups, -1),
             model_draws=others.reshape(-1, n_groups).T,
             tempering=run,

@@ -15,7 +15,6 @@ from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._diagnostics import WEIGHTS, Diagnostic
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
 from sklpf.partition.alarms import raised, threshold
@@ -51,10 +50,6 @@ class ReverseRun(Run):
     """
 
     family = "reverse"
-    described = WEIGHTS | {
-        "log_weights": Diagnostic(dimensions=("start", "chain"), per_chain=True),
-        "log_partition_by_start": Diagnostic(dimensions=("start",), per_chain=True),
-    }
 
     reverse: Array
     starts: str
@@ -182,12 +177,11 @@ class RAISE(SamplingEstimator):
         starts, kind = find_starts(self, plan.path, self.n_starts, seed)
         m = self.n_chains_per_start
         reverse = anneal_reverse([plan], [starts], m, "reverse", self.n_jobs, checkpoint)[0]
-        n_sweeps = plan.n_sweeps + reverse.size * (len(plan.path.ladder) - 1)
+        n_sweeps = reverse.size * (len(plan.path.ladder) - 1)
         return ReverseRun(
             ladder=plan.path.ladder,
             base_log_partition=base_log_partition,
-            n_sweeps=n_sweeps,
-            extra_sweeps={"pilot": plan.n_sweeps},
+            sweeps={"chains": n_sweeps, "pilot": plan.n_sweeps},
             reverse=reverse,
             starts=kind,
         )
@@ -259,14 +253,6 @@ class BidirectionalRun(Run):
     """
 
     options = ("most_groups",)
-    described = {
-        "forward_log_partition": Diagnostic("log Z by the forward chains (nats)"),
-        "reverse_log_partition": Diagnostic("log Z by the reverse chains (nats)"),
-        "gap": Diagnostic("gap between the bounds (nats)", "low"),
-        "overlap": Diagnostic("overlap of the two directions (1: full)", "high"),
-        "forward_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
-        "reverse_log_weights": Diagnostic(dimensions=("chain",), per_chain=True),
-    }
 
     forward: Array
     reverse: Array
