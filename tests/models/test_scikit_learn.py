@@ -21,6 +21,7 @@ from small_models import MODELS, SHORT, rows
 from sklpf import (
     AIS,
     HAIS,
+    BernoulliRBM,
     BoltzmannMachine,
     FactorialMixture,
     GaussianRBM,
