@@ -9,9 +9,9 @@ import pytest
 from convergence import quietly
 from known_problems import make_rbm_problem
 
-from sklpf import AIS, BDMC, BridgeSampling, Gaussian, GeometricPath, LeftToRight
+from sklpf import AIS, BDMC, BridgeSampling, Gaussian, GeometricPath, LeftToRight, ParallelTempering
 from sklpf.models import LDAPath
-from sklpf.partition import Draws, RejectionSampling
+from sklpf.partition import Draws, LevelProcess, RejectionSampling
 
 RBM = make_rbm_problem("easy").path
 LINE = GeometricPath(lambda x: -0.5 * x[:, 0] ** 2, base=Gaussian([0.0], 2.0))
@@ -27,6 +27,7 @@ def runs():
     fitted = [
         quietly(AIS(100, 50, random_state=0), RBM),
         quietly(BDMC(100, 50, random_state=0), RBM),
+        quietly(ParallelTempering(2, 4, 256, random_state=0), RBM),
         quietly(RejectionSampling(2.0, 100, random_state=0), LINE),
         quietly(LeftToRight(5, random_state=0), DOCUMENT),
         quietly(bridge, lambda x: -0.5 * np.sum(x**2, axis=1), draws=DRAWS),
@@ -67,6 +68,13 @@ def gap_of(run, n_errors):
     error = np.sqrt(2) * forward.std(ddof=1) / 10
     reverse = -forward[:, np.newaxis] - n_errors * error
     return replace(run, forward=forward, reverse=reverse, starts="tempered").read()
+
+
+def kept(run, n):
+    """As many states at each of four levels of two ladders."""
+    names = "slopes", "log_q", "vector_levels"
+    fewer = {name: getattr(run.last, name)[:, : 2 * n] for name in names}
+    return quietly(LevelProcess(), replace(run, last=replace(run.last, **fewer))).result_
 
 
 CASES = {  # how a run is read at a value of the statistic; the kind, and values within and beyond
@@ -111,6 +119,7 @@ CASES = {  # how a run is read at a value of the statistic; the kind, and values
         1.035,
         1.065,
     ),
+    "kept states": ("ParallelTempering", kept, "few-states", 13, 7),
     "effective draws": (
         "BridgeSampling",
         lambda run, n: replace(run, effective_draws=np.full(3, float(n))).read(),
