@@ -9,7 +9,16 @@ import pytest
 from convergence import quietly
 from known_problems import make_rbm_problem
 
-from sklpf import AIS, BDMC, BridgeSampling, Gaussian, GeometricPath, LeftToRight, ParallelTempering
+from sklpf import (
+    AIS,
+    BDMC,
+    SMC,
+    BridgeSampling,
+    Gaussian,
+    GeometricPath,
+    LeftToRight,
+    ParallelTempering,
+)
 from sklpf.models import LDAPath
 from sklpf.partition import Draws, LevelProcess, RejectionSampling
 
@@ -26,6 +35,7 @@ def runs():
     bridge = BridgeSampling("normal", checks=False, random_state=0)
     fitted = [
         quietly(AIS(100, 50, random_state=0), RBM),
+        quietly(SMC(20, 20, 3, random_state=0), RBM),
         quietly(BDMC(100, 50, random_state=0), RBM),
         quietly(ParallelTempering(2, 4, 256, random_state=0), RBM),
         quietly(RejectionSampling(2.0, 100, random_state=0), LINE),
@@ -49,6 +59,12 @@ def weights(run, n_effective, n=400):
     """As many equal weights, and others that are nothing beside them."""
     forward = np.where(np.arange(n) < n_effective, 0.0, -60.0)
     return replace(run, forward=forward, reverse=run.reverse[:0]).read()
+
+
+def ancestors(run, n_effective):
+    """As many equal weights of the twenty of each population."""
+    log_weights = np.where(np.arange(20) < n_effective, 0.0, -60.0) * np.ones((3, 1))
+    return replace(run, log_weights=log_weights, reverse=run.reverse[:0]).read()
 
 
 def bound_above(run, n_errors):
@@ -96,6 +112,7 @@ CASES = {  # how a run is read at a value of the statistic; the kind, and values
     "draws of one state": ("AIS", lambda run, n: of_one_state(run, n, 1e-6), "few-states", 75, 45),
     "effective": ("AIS", weights, "few-effective", 32, 18),
     "effective, of few": ("AIS", lambda run, m: weights(run, m, 12), "few-effective", 6, 4),
+    "ancestors, two thirds": ("SMC", ancestors, "few-effective", 15, 9),
     "bound": ("AIS", bound_above, "below-the-bound", 2.1, 3.9),
     "gap": ("BDMC", gap_of, "directions-disagree", 2.8, 5.2),
     "accepted": (
