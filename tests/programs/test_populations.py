@@ -93,9 +93,7 @@ def test_populations_in_one_array_have_the_numbers_of_each_alone():
     assert 0 < together.records[:, :, 2].mean() < 1
     for name in ("log_weights", "log_mean", "ancestors", "records"):
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
-    np.testing.assert_array_equal(
-        path.summary(together.state), path.summary(alone.state)
-    )
+    np.testing.assert_array_equal(path.summary(together.state), path.summary(alone.state))
 
 
 # ---- walls
