@@ -1,6 +1,5 @@
 """A Run, which sampling leaves of one log Z, and a PartitionResult, which is read from it: how
-sure it is, why it may not be trusted, and the diagnostics that say so. And the shared parts of
-runs over levels.
+sure it is, why it may not be trusted, and the diagnostics that say so.
 """
 
 from __future__ import annotations
