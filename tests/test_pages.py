@@ -26,7 +26,7 @@ def test_own_density():
 
 def test_own_estimator():
     page = run("doc/developers/add_an_estimator.md")[0]
-    estimator = page["BaseImportanceSampling"](random_state=0)
+    estimator = page["FromTheBase"](random_state=0)
     problem = make_rbm_problem("easy")
     check_partition_estimator(estimator, Problem(problem.name, problem.path, problem.log_partition))
 

@@ -110,7 +110,7 @@ class Cover:
     n_evaluations : int
         Of the density, all included.
     n_climbs : int
-        Climbs that have looked for modes which the cover lacks.
+        Points away from the cover at which it was tried if a climb leads to a mode that it lacks.
     nan_share : float
         Of long steps of walks at the target, those to where the density failed or was NaN.
     """

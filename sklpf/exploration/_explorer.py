@@ -15,7 +15,8 @@ from sklpf.exploration._target import Target
 from sklpf.paths import COVER, Mixture
 from sklpf.uncertainty import effective_sample_size
 
-_BATCH = (100, 30)  # points of a round, and for each dimension
+_BATCH = 2.2  # points of a round, for each effective one
+_N_FIRST = 4  # batches of base draws
 _MOST_CHUNKS = 50  # batches of base draws, until enough of them have mass
 _HALVINGS = 40  # of a step of beta
 _FEWEST_AT_TARGET = 2  # rounds
@@ -57,26 +58,36 @@ class Explorer:
 
     proposal: Proposal
 
-    def __init__(self, target: Target, stream: Stream):
+    def __init__(self, target: Target, n_effective: float, stream: Stream):
         d = target.n_dimensions
         self.target = target
         self.beta = 0.0
         self._rng = stream.generator()
-        self._batch = size(_BATCH, d)
+        self._batch = int(_BATCH * n_effective)
         self._u = np.empty((0, d))
         self._log_base = self._log_f = self._log_nq = np.empty(0)
         self._proposals: list[tuple[Any, int]] = []
         self._moved = np.empty((0, d))
-        for _ in range(_MOST_CHUNKS):
+        for chunk in range(_MOST_CHUNKS):
             u = target.sample_base(self._batch, self._rng)
             self._add(u, target.log_base(u), target.log_density(u), _Base())
-            if np.sum(self._log_f > -np.inf) > d + 2:
+            if chunk >= _N_FIRST - 1 and np.sum(self._log_f > -np.inf) > d + 2:
                 break
         if not np.any(self._log_f > -np.inf):
             raise ValueError(
                 f"log_density is -inf or NaN at all of {len(self._u)} base draws: {COVER}"
             )
         self.starts = self._u[self._log_f > -np.inf]
+
+    @property
+    def points(self) -> Array:
+        """All points that were evaluated, (n, d)."""
+        return self._u
+
+    @property
+    def log_f(self) -> Array:
+        """Their log densities, (n,), in nats."""
+        return self._log_f
 
     def rise(self, n_effective: float, most: float) -> None:
         """Go up to the target, and there until draws are efficient or get no better.

@@ -8,9 +8,11 @@ import numpy as np
 from scipy.special import logsumexp
 
 from sklpf._utils.numbers import LOG_TAU, Array
+from sklpf._utils.random import systematic
 from sklpf.paths import DEGREES_OF_FREEDOM, FittedParts, Mixture, with_tails
 
 _MOST_PARTS = 30
+_MOST_POINTS = 4000  # to which a mixture is fitted
 _PATIENCE = 2  # parts more than the best mixture has, beyond which none is tried
 _POINTS_OF_A_PART = 3.0  # effective points that a part needs, for each dimension
 _MOST_STEPS = 40  # of EM
@@ -42,6 +44,10 @@ def fit_mixture(points: Array, log_weights: Array, rng: np.random.Generator) -> 
     kept = weights > _LEAST_WEIGHT * weights.max()
     x = points[kept]
     w = weights[kept] / weights[kept].sum()
+    if len(x) > _MOST_POINTS:
+        x = x[systematic(np.log(w), _MOST_POINTS, rng.random())]
+        x, numbers = np.unique(x, axis=0, return_counts=True)
+        w = numbers / _MOST_POINTS
     d = x.shape[1]
     n_effective = 1 / np.sum(w**2)
     mean = w @ x
