@@ -293,11 +293,10 @@ class _Annealing:
         n, (path, transition, stream, first_levels) = self.batch(block, moving, begin + 1)
         passed = np.stack([self.orders[t][begin : end + 1] for t in moving], axis=1)
         levels = np.repeat(first_levels + passed, n, axis=1)
-        chains, log_weights, accepted, *of_populations = zip(*(carry[t] for t in moving))
-        chains = concatenate_chains(chains)
-        log_weights = np.concatenate(log_weights)
-        sums = [of_row.copy() for of_row in accepted]
-        populations = [of_row for (of_row,) in of_populations]
+        chains = concatenate_chains([carry[t][0] for t in moving])
+        log_weights = np.concatenate([carry[t][1] for t in moving])
+        sums = [carry[t][2].copy() for t in moving]
+        populations = list(carry[0][3:])
         n_steps = 1 if self.keeps_steps or self.n_particles else end - begin
         for step in range(begin, end, n_steps):
             some = levels[step - begin : step - begin + n_steps + 1]

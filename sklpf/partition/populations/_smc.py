@@ -286,8 +286,7 @@ def reverse_ratios(plan: Plan, starts, n_jobs=None, checkpoint=None) -> Array:
     """log f_(k+1) - log f_k (n, K - 1) of reverse chains from some states; as `PopulationRun` keeps
     them.
     """
-    options: Any = n_jobs, checkpoint
-    steps = anneal_reverse([plan], [starts], 1, "reverse", *options, keeps_steps=True)[0]
+    steps = anneal_reverse([plan], [starts], 1, "reverse", n_jobs, checkpoint, keeps_steps=True)[0]
     return -steps[:, ::-1]
 
 
