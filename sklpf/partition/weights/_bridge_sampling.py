@@ -23,6 +23,7 @@ from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import check_columns
 from sklpf.partition.weights._posterior_draws import posterior_draws
 from sklpf.paths import (
+    Box,
     Gaussian,
     GeometricPath,
     Mixture,
@@ -311,7 +312,8 @@ class BridgeSampling(PartitionEstimator):
                 " thousands"
             )
         counted, evaluations = path.counted()
-        density = functools.partial(_log_density, counted)
+        log_target = evaluations.counting(path._target)
+        density = functools.partial(_log_density, log_target, path.bounds)
         flat = _flat(points)
         log_f = density(flat).reshape(points.shape[:2])
         if not np.isfinite(log_f).all():
@@ -353,12 +355,12 @@ class BridgeSampling(PartitionEstimator):
 # -- sampling
 
 
-def _log_density(path: GeometricPath, points: Array) -> Array:
-    """log f of points (n, d); 0 outside of the path's box."""
-    inside = path.bounds.contains(points)
+def _log_density(log_target: Callable[[Array], Array], bounds: Box, points: Array) -> Array:
+    """log f of points (n, d); f is 0 outside of the box."""
+    inside = bounds.contains(points)
     values = np.full(len(points), -np.inf)
     if inside.any():
-        values[inside] = path._target(points[inside])
+        values[inside] = log_target(points[inside])
     return values
 
 
