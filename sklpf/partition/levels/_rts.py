@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import StrOptions
-from sklpf.partition._result import Curve, PartitionResult, Run, RunInRounds
+from sklpf.partition._result import PartitionResult, Run, RunInRounds
 from sklpf.partition.alarms import threshold
+from sklpf.partition.levels._run import OTHER_RUN, Curve, Reading, read_by
 from sklpf.partition.levels._simulated_tempering import (
     ALL,
     N_GROUPS,
@@ -100,6 +101,40 @@ class ContinuousRun(RunInRounds):
             nats.
         """
         return _pooled(self, _sums(self))
+
+    def read(
+        self, method: str | None = None, rule: str = "continuous", rao_blackwell: bool = False
+    ) -> PartitionResult:
+        """Return what the run says of log Z.
+
+        Parameters
+        ----------
+        method : {"thermodynamic-integration"} or None, default=None
+            None is that of `RTS`.
+        rule : {"continuous"}, default="continuous"
+        rao_blackwell : {False}, default=False
+            As of `ThermodynamicIntegration`.
+
+        Returns
+        -------
+        PartitionResult
+
+        Raises
+        ------
+        ValueError
+            If the method can't read this run.
+        """
+        if method is None:
+            return super().read()
+        if rule != "continuous":
+            raise ValueError(OTHER_RUN)
+        if rao_blackwell:
+            raise ValueError(
+                'rao_blackwell must be False with rule="continuous": averaged over q it is RTS'
+                " itself"
+            )
+        integral = Reading("ThermodynamicIntegration", continuous_integral, lambda *given: [])
+        return read_by(self, integral, {})
 
     def _read(self) -> PartitionResult:
         """log Z by equation 12, with densities at the nodes instead of shares."""
