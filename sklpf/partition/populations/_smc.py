@@ -17,19 +17,24 @@ from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import Interval, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
+from sklpf.partition._diagnostics import move_diagnostics
 from sklpf.partition._result import PartitionResult, Run
-from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
-from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.alarms import (
+    modes_alarms,
+    raised,
+    threshold,
+)
 from sklpf.paths import require_base
 from sklpf.programs import (
     FEWEST_REVERSE,
     SETTLING,
     Draws,
+    Plan,
     ancestor_weights_of,
+    anneal_populations,
+    anneal_reverse,
     check_alive,
     draws_of,
-    run_populations,
-    run_reverse_chains,
     settle,
     target_summaries,
 )
@@ -130,10 +135,10 @@ class SMC(SamplingEstimator):
     """Sequential Monte Carlo sampler (Del Moral, Doucet & Jasra 2006).
 
     Independent populations of particles start at exact base draws. At every level each particle's
-    weight is multiplied by the ratio f_(k+1)(x) / f_k(x). If the weights have become uneven, the
-    population is resampled in proportion to them (systematic resampling). Then all its particles
-    move. The product of a population's mean weights is unbiased for Z / Z_0 on a fixed ladder.
-    Without resampling this is `AIS`.
+    weight is multiplied by the ratio f_(k+1)(x) / f_k(x), and it moves. If the weights have become
+    uneven, the population is then resampled in proportion to them (systematic resampling). The
+    product of a population's mean weights is unbiased for Z / Z_0 on a fixed ladder. Without
+    resampling this is `AIS`.
 
     Parameters
     ----------
@@ -222,10 +227,9 @@ class SMC(SamplingEstimator):
             return run
         checkpoint = self._checkpoint(path, seed)
         n_reverse = max(FEWEST_REVERSE, self.n_particles)
-        key = seeded(seed).of("reverse").key
         rng = seeded(seed).of("reverse", "starts").generator()
         ends = self._settled(plan, populations, n_reverse, rng, "settling", checkpoint)
-        reverse = run_reverse_chains(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint)
+        reverse = reverse_ratios(plan, ends, self.n_jobs, checkpoint)
         return replace(
             run,
             reverse=reverse,
@@ -247,30 +251,25 @@ class SMC(SamplingEstimator):
     def _settled(self, plan, populations, n, rng, name, checkpoint=None):
         """Particles of all populations, drawn by weight, that have moved on at the target."""
         chosen = rng.permutation(systematic(log_weights_of(populations), n, rng.random()))
-        starts = plan.path.take(populations.chains.state, chosen)
+        starts = plan.path.take(populations.state, chosen)
         return settle(plan, starts, SETTLING, name, self.n_jobs, checkpoint)
 
     def _draws(self, path, populations) -> Draws | None:
         if not self._keeps_draws:
             return None
         groups = np.repeat(np.arange(self.n_populations), self.n_particles)
-        return draws_of(path, populations.chains.state, log_weights_of(populations), groups)
+        return draws_of(path, populations.state, log_weights_of(populations), groups)
 
     def _run_forward(self, path, seed):
         base_log_partition = require_base(path, "SMC")
         checkpoint = self._checkpoint(path, seed)
         plan = self._plan(path, seed, self.n_particles)
         size = self.n_populations, self.n_particles, self.resample_at
-        key = seeded(seed).of("forward").key
-        populations = run_populations(
-            plan.path, plan.transition, *size, key, self.n_jobs, checkpoint
-        )
+        populations = anneal_populations(plan, *size, self.n_jobs, checkpoint)
         log_weights = ancestor_weights_of(populations)
         check_alive(log_weights.ravel())
         records = populations.records
-        rates = records[..., 3].mean(axis=0)
         n_moves = self.n_particles * (len(plan.path.ladder) - 1) * self.n_populations
-        anew = self.n_particles * int(records[..., 2].sum())
         run = PopulationRun(
             ladder=plan.path.ladder,
             base_log_partition=base_log_partition,
@@ -280,11 +279,19 @@ class SMC(SamplingEstimator):
             log_weights=log_weights,
             summaries=target_summaries(path, populations),
             reverse=np.empty((0, len(plan.path.ladder) - 1)),
-            acceptance=None if np.isnan(rates).any() else rates,
+            acceptance=populations.acceptance,
             pilot=plan.transition.pilot,
-            sweeps={"chains": n_moves + anew, "pilot": plan.n_sweeps},
+            sweeps={"chains": n_moves, "pilot": plan.n_sweeps},
         )
         return run, plan, populations
+
+
+def reverse_ratios(plan: Plan, starts, n_jobs=None, checkpoint=None) -> Array:
+    """log f_(k+1) - log f_k (n, K - 1) of reverse chains from some states; as `PopulationRun` keeps
+    them.
+    """
+    steps = anneal_reverse([plan], [starts], 1, "reverse", n_jobs, checkpoint, keeps_steps=True)[0]
+    return -steps[:, ::-1]
 
 
 def log_weights_of(populations) -> Array:
