@@ -23,8 +23,11 @@ from sklpf._utils.progress import duration_text
 from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short, with_error
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import DIAGNOSTICS
-from sklpf.partition._run_alarms import single_state_alarms
-from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.alarms import (
+    raised,
+    single_state_alarms,
+    threshold,
+)
 from sklpf.partition.checks import judge
 from sklpf.partition.checks._finding import Findings
 from sklpf.paths import Regions

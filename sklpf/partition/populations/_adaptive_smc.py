@@ -20,8 +20,12 @@ from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._run_alarms import tol_alarms
-from sklpf.partition.alarms import is_imprecise, raised, threshold
+from sklpf.partition.alarms import (
+    is_imprecise,
+    raised,
+    threshold,
+    tol_alarms,
+)
 from sklpf.partition.checks import Findings, MissedMass, Tails, Work
 from sklpf.partition.populations._smc import SMC, PopulationRun, log_weights_of, reverse_ratios
 from sklpf.paths import (

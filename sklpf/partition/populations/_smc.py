@@ -17,9 +17,13 @@ from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import Interval, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
+from sklpf.partition._diagnostics import move_diagnostics
 from sklpf.partition._result import PartitionResult, Run
-from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
-from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.alarms import (
+    modes_alarms,
+    raised,
+    threshold,
+)
 from sklpf.paths import require_base
 from sklpf.programs import (
     FEWEST_REVERSE,
@@ -131,10 +135,10 @@ class SMC(SamplingEstimator):
     """Sequential Monte Carlo sampler (Del Moral, Doucet & Jasra 2006).
 
     Independent populations of particles start at exact base draws. At every level each particle's
-    weight is multiplied by the ratio f_(k+1)(x) / f_k(x). If the weights have become uneven, the
-    population is resampled in proportion to them (systematic resampling). Then all its particles
-    move. The product of a population's mean weights is unbiased for Z / Z_0 on a fixed ladder.
-    Without resampling this is `AIS`.
+    weight is multiplied by the ratio f_(k+1)(x) / f_k(x), and it moves. If the weights have become
+    uneven, the population is then resampled in proportion to them (systematic resampling). The
+    product of a population's mean weights is unbiased for Z / Z_0 on a fixed ladder. Without
+    resampling this is `AIS`.
 
     Parameters
     ----------
