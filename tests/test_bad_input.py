@@ -127,6 +127,7 @@ def test_units_of_another_type_are_refused():
         (LinearPath, {"noise_std": 0.0}, "noise_std must be positive"),
         (LinearPath, {"components": [[np.nan, 1.0]]}, "components must be finite"),
         (LinearPath, {"components": [1.0, 2.0]}, "components must be a matrix"),
+        (LinearPath, {"X": [[1.0]]}, r"X must have the shape \(n_rows, 2\)"),
         (LinearPath, {"prior": "cauchy"}, "prior must be"),
         (BilinearPath, {"noise_std": -1.0}, "noise_std must be positive"),
         (BilinearPath, {"content_weights": [[1], [2]]}, "must have a row for each of 1 components"),

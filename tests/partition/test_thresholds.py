@@ -9,9 +9,18 @@ import pytest
 from convergence import quietly
 from known_problems import make_rbm_problem
 
-from sklpf import AIS, BDMC, BridgeSampling, Gaussian, GeometricPath, LeftToRight
+from sklpf import (
+    AIS,
+    BDMC,
+    SMC,
+    BridgeSampling,
+    Gaussian,
+    GeometricPath,
+    LeftToRight,
+    ParallelTempering,
+)
 from sklpf.models import LDAPath
-from sklpf.partition import Draws, RejectionSampling
+from sklpf.partition import Draws, LevelProcess, RejectionSampling
 
 RBM = make_rbm_problem("easy").path
 LINE = GeometricPath(lambda x: -0.5 * x[:, 0] ** 2, base=Gaussian([0.0], 2.0))
@@ -26,7 +35,9 @@ def runs():
     bridge = BridgeSampling("normal", checks=False, random_state=0)
     fitted = [
         quietly(AIS(100, 50, random_state=0), RBM),
+        quietly(SMC(20, 20, 3, random_state=0), RBM),
         quietly(BDMC(100, 50, random_state=0), RBM),
+        quietly(ParallelTempering(2, 4, 256, random_state=0), RBM),
         quietly(RejectionSampling(2.0, 100, random_state=0), LINE),
         quietly(LeftToRight(5, random_state=0), DOCUMENT),
         quietly(bridge, lambda x: -0.5 * np.sum(x**2, axis=1), draws=DRAWS),
@@ -50,6 +61,12 @@ def weights(run, n_effective, n=400):
     return replace(run, forward=forward, reverse=run.reverse[:0]).read()
 
 
+def ancestors(run, n_effective):
+    """As many equal weights of the twenty of each population."""
+    log_weights = np.where(np.arange(20) < n_effective, 0.0, -60.0) * np.ones((3, 1))
+    return replace(run, log_weights=log_weights, reverse=run.reverse[:0]).read()
+
+
 def bound_above(run, n_errors):
     """A lower bound above the run's number by joint standard errors."""
     read = run.read()
@@ -67,6 +84,13 @@ def gap_of(run, n_errors):
     error = np.sqrt(2) * forward.std(ddof=1) / 10
     reverse = -forward[:, np.newaxis] - n_errors * error
     return replace(run, forward=forward, reverse=reverse, starts="tempered").read()
+
+
+def kept(run, n):
+    """As many states at each of four levels of two ladders."""
+    names = "slopes", "log_q", "vector_levels"
+    fewer = {name: getattr(run.last, name)[:, : 2 * n] for name in names}
+    return quietly(LevelProcess(), replace(run, last=replace(run.last, **fewer))).result_
 
 
 CASES = {  # how a run is read at a value of the statistic; the kind, and values within and beyond
@@ -88,6 +112,7 @@ CASES = {  # how a run is read at a value of the statistic; the kind, and values
     "draws of one state": ("AIS", lambda run, n: of_one_state(run, n, 1e-6), "few-states", 75, 45),
     "effective": ("AIS", weights, "few-effective", 32, 18),
     "effective, of few": ("AIS", lambda run, m: weights(run, m, 12), "few-effective", 6, 4),
+    "ancestors, two thirds": ("SMC", ancestors, "few-effective", 15, 9),
     "bound": ("AIS", bound_above, "below-the-bound", 2.1, 3.9),
     "gap": ("BDMC", gap_of, "directions-disagree", 2.8, 5.2),
     "accepted": (
@@ -111,6 +136,7 @@ CASES = {  # how a run is read at a value of the statistic; the kind, and values
         1.035,
         1.065,
     ),
+    "kept states": ("ParallelTempering", kept, "few-states", 13, 7),
     "effective draws": (
         "BridgeSampling",
         lambda run, n: replace(run, effective_draws=np.full(3, float(n))).read(),
