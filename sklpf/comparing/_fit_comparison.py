@@ -418,13 +418,19 @@ class FitComparison(Comparison):
         return "\n".join([super().summary(), *(f"  {line}" for line in self._notes())])
 
     def _notes(self) -> list[str]:
-        """A line on fits that are missing, and one if the best candidate stands at an end."""
+        """A line each on fits that are missing, on intervals that are wide as splits are few, and
+        on a best candidate at an end of the list.
+        """
         notes = []
         if self.missing:
             n_fits = sum(of_fits.size for of_fits in self.means.values())
             first, *others = self.missing
             more = ", and so on in missing" if others else ""
             notes.append(f"{len(self.missing)} of {n_fits} fits are missing: {first}{more}")
+        if len(next(iter(self.means.values()))) == 2:
+            notes.append(
+                "intervals are wide, as 2 splits hardly show how much fits differ: take cv=5"
+            )
         has_ends = len(self.names) > 2 and self.scores[self.best].converged
         if has_ends and self.chosen == self.best and self.best in (self.names[0], self.names[-1]):
             place, beyond = (

@@ -21,10 +21,14 @@ from sklpf._utils.warnings import Alarm
 from sklpf.exploration import Cover, Evaluator, explore
 from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._run_alarms import tol_alarms
-from sklpf.partition.alarms import is_imprecise, raised, threshold
+from sklpf.partition.alarms import (
+    is_imprecise,
+    raised,
+    threshold,
+    tol_alarms,
+)
 from sklpf.partition.checks import Findings, MissedMass, Tails, Work
-from sklpf.partition.populations._smc import SMC, PopulationRun, log_weights_of
+from sklpf.partition.populations._smc import SMC, PopulationRun, log_weights_of, reverse_ratios
 from sklpf.paths import (
     Evaluations,
     GeometricPath,
@@ -38,7 +42,7 @@ from sklpf.paths import (
     require_base,
     respace,
 )
-from sklpf.programs import Learned, drift_between, learn, run_reverse_chains
+from sklpf.programs import Learned, drift_between, learn
 from sklpf.transitions import TunedTransition, default_move
 from sklpf.uncertainty import log_mean_exp
 
@@ -420,7 +424,7 @@ class AdaptiveSMC(SamplingEstimator):
             effective = learned_run.read().diagnostics["effective_ancestors"]
             if effective >= _ENOUGH_TO_FIT:
                 chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
-                new = rebased.position(rebased.take(populations.chains.state, chosen))
+                new = rebased.position(rebased.take(populations.state, chosen))
                 effective = min(effective, float(len(new)))
                 moved = drift_between(points[np.newaxis], new[np.newaxis], n_effective, effective)
                 learned_run = replace(learned_run, drift=max(learned.drift, moved))
@@ -469,9 +473,7 @@ class AdaptiveSMC(SamplingEstimator):
             n_jobs=self.n_jobs,
         )
         run, plan, populations = smc._run_forward(path, seed)
-        reverse = run_reverse_chains(
-            plan.path, tuned, path.at(starts), seeded(seed).of("reverse").key, self.n_jobs
-        )
+        reverse = reverse_ratios(plan, path.at(starts), self.n_jobs)
         known = vars(run) | {
             "reverse": reverse,
             "sweeps": run.sweeps | {"pilot": tuned.pilot.n_moves, "reverse chains": reverse.size},
