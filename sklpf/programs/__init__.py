@@ -20,6 +20,7 @@ from sklpf.programs._annealing import (  # noqa: F401
     anneal_reverse,
     enough_levels,
     n_settling,
+    plan_runs,
     settle,
     target_summaries,
 )
@@ -35,7 +36,6 @@ from sklpf.programs._plan import (  # noqa: F401
     check_finite,
     doubling,
     n_tuning_moves,
-    plan_runs,
     segments,
     with_round,
 )

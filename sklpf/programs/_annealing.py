@@ -14,13 +14,16 @@ import numpy as np
 
 from sklpf._utils.numbers import LARGEST, Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import REDRAW, Stream, concatenate_streams, systematic
-from sklpf.paths import concatenate, has, n_chains, take
+from sklpf._utils.random import REDRAW, Stream, concatenate_streams, seeded, systematic
+from sklpf.paths import concatenate, has, make_ladder, n_chains, respace, take
 from sklpf.programs._plan import (
     Plan,
     blocks_of_groups,
+    check_alive,
+    check_ends,
     check_finite,
     equal_blocks,
+    n_tuning_moves,
     running_log_partition,
     segments,
     with_round,
@@ -62,7 +65,7 @@ class Populations(NamedTuple):
 
 
 def anneal_forward(
-    plans: Sequence[Plan], n: int, stream: str, n_jobs=None, checkpoint=None
+    plans: Sequence[Plan], n: int, stream: str, n_jobs=None, checkpoint=None, keeps_steps=False
 ) -> list[Arrivals]:
     """Take n forward chains of every row through its whole ladder, from exact base draws.
 
@@ -74,13 +77,16 @@ def anneal_forward(
         Chains of each.
     stream : str
         Name of the random stream.
+    keeps_steps : bool
+        Whether log weights are given step by step, (n, K - 1).
     """
     orders = [np.arange(len(plan.path.ladder)) for plan in plans]
 
     def start(path, stream, n):
         return path.sample_base(n, stream)
 
-    return _run(_annealing(plans, orders, n, stream), start, n_jobs, checkpoint)
+    program = _annealing(plans, orders, n, stream, keeps_steps=keeps_steps)
+    return _run(program, start, n_jobs, checkpoint)
 
 
 def anneal_populations(
@@ -134,7 +140,8 @@ def anneal_reverse(
     ladder from the states in `starts`, one state a row.
 
     Those that settle make `n_settling` sweeps at the target before. With `keeps_steps` the log
-    weights of a single chain of every start are given step by step, (n_starts, K - 1).
+    weights of a single chain of every start are given step by step down the ladder, (n_starts,
+    K - 1).
     """
     start = functools.partial(_from_starts, plans, starts, n_chains_per_start)
     n = n_chains(starts[0]) * n_chains_per_start
@@ -145,8 +152,9 @@ def anneal_reverse(
     ]
     program = _annealing(plans, orders, n, stream, reverse=True, keeps_steps=keeps_steps)
     arrivals = _run(program, start, n_jobs, checkpoint)
-    width = -1 if keeps_steps else n_chains_per_start
-    return [of_row.log_weights.reshape(n // n_chains_per_start, width) for of_row in arrivals]
+    if keeps_steps:
+        return [of_row.log_weights[:, -last:] for of_row, last in zip(arrivals, lasts)]
+    return [of_row.log_weights.reshape(-1, n_chains_per_start) for of_row in arrivals]
 
 
 def n_settling(n_moves: int) -> int:
@@ -198,7 +206,8 @@ def _run(program: _Annealing, start, n_jobs, checkpoint) -> list[Any]:
     """
     path = program.plans[0].path
     order = program.orders[0]
-    summarises = len(program.plans) == 1 and order[0] == 0 and path.base_log_partition is not None
+    is_one = len(program.plans) == 1 and not program.keeps_steps
+    summarises = is_one and order[0] == 0 and path.base_log_partition is not None
     carries = run_segments(
         functools.partial(program.begin, start),
         program.advance,
@@ -387,6 +396,59 @@ def target_summaries(path, populations: Populations) -> Array:
     weights /= weights.sum(axis=1, keepdims=True)
     summaries = path.summary(populations.state).reshape(*weights.shape, -1)
     return np.array([weighted_sums(*each) for each in zip(weights, summaries)])
+
+
+def plan_runs(
+    paths,
+    transition,
+    ladder,
+    n_temperatures,
+    n_chains,
+    seeds,
+    *,
+    pilot_share: int = 20,  # a pilot has so many times fewer levels
+) -> list[Plan]:
+    """Fix the ladder and tune the move, for every row of data; of a path without rows for itself.
+
+    "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot and places the levels at
+    equal cumulative spread. A move that has a pilot of its own tells the spread at once; others are
+    tuned on the ladder.
+    """
+    keys = [seeded(seed).of("tuning").key for seed in seeds]
+    adaptive = isinstance(ladder, str) and ladder == "adaptive"
+    n_levels = max(2, n_temperatures // pilot_share)
+    first = make_ladder("linear", n_levels) if adaptive else make_ladder(ladder, n_temperatures)
+    paths = [path.with_ladder(first) for path in paths]
+    check_ends(paths[0])
+    if len(paths) == 1:
+        tuned = [transition.tune(paths[0], keys[0])]
+    else:
+        tuned = transition.tune_rows(paths, keys)
+    plans = [
+        Plan(path, move, seed, n_tuning_moves(transition, move))
+        for path, move, seed in zip(paths, tuned, seeds)
+    ]
+    if not adaptive:
+        return plans
+    return [
+        _respaced(plan, transition, n_temperatures, n_chains, key) for plan, key in zip(plans, keys)
+    ]
+
+
+def _respaced(plan, transition, n_temperatures, n_chains, key) -> Plan:
+    """The plan with levels at equal cumulative spread."""
+    path = plan.path
+    pilot = plan.transition.pilot
+    if pilot is not None and len(pilot.betas) > 1:
+        cost = (pilot.spread[1:] + pilot.spread[:-1]) / 2 * np.diff(pilot.betas)
+        return plan._replace(path=path.with_ladder(respace(pilot.betas, cost, n_temperatures)))
+    steps = anneal_forward([plan], n_chains, "pilot", keeps_steps=True)[0].log_weights
+    check_alive(steps[:, -1])
+    spread = np.array([ratios[ratios > -np.inf].std() for ratios in steps.T])
+    path = path.with_ladder(respace(path.ladder, spread, n_temperatures))
+    tuned = transition.tune(path, key)
+    n_pilot = n_chains * len(spread) + n_tuning_moves(transition, tuned)
+    return Plan(path, tuned, plan.seed, plan.n_sweeps + n_pilot)
 
 
 def enough_levels(

@@ -35,6 +35,7 @@ from sklpf.programs import (
     anneal_reverse,
     check_alive,
     draws_of,
+    n_settling,
     settle,
     target_summaries,
 )
@@ -180,9 +181,9 @@ class SMC(SamplingEstimator):
     The standard error is the larger of two: that of the mean of G estimates, and that of the mean
     of G N weights, each the weight of all descendants of one particle that started (Lee & Whiteley
     2018). Neither shows weights that the run has missed. Therefore N particles (at least 10), drawn
-    by weight, make 100 sweeps at the target and then move down the ladder as reverse chains. Their
-    ratios show how the estimate of a population that held them would vary. If that variance is
-    larger, the mean of the two is taken.
+    by weight, make K / 4 sweeps at the target (at least 100) and then move down the ladder as
+    reverse chains. Their ratios show how the estimate of a population that held them would vary. If
+    that variance is larger, the mean of the two is taken.
 
     Not converged if the effective number of ancestors is below 100 (two thirds of all particles if
     that is less), or below half of that by the reverse chains; if more than a tenth of the variance
@@ -226,14 +227,15 @@ class SMC(SamplingEstimator):
         if not self.checks:
             return run
         checkpoint = self._checkpoint(path, seed)
+        n_moves = len(plan.path.ladder) - 1
         n_reverse = max(FEWEST_REVERSE, self.n_particles)
         rng = seeded(seed).of("reverse", "starts").generator()
-        ends = self._settled(plan, populations, n_reverse, rng, "settling", checkpoint)
-        reverse = reverse_ratios(plan, ends, self.n_jobs, checkpoint)
+        starts = _drawn(plan.path, populations, n_reverse, rng)
+        reverse = reverse_ratios(plan, starts, self.n_jobs, checkpoint, settles=True)
         return replace(
             run,
             reverse=reverse,
-            sweeps=run.sweeps | {"reverse chains": n_reverse * (SETTLING + reverse.shape[1])},
+            sweeps=run.sweeps | {"reverse chains": n_reverse * (n_settling(n_moves) + n_moves)},
         )
 
     @removing_checkpoints()
@@ -246,13 +248,7 @@ class SMC(SamplingEstimator):
         """
         plan, populations = self._run_forward(path, int(rng.integers(2**31)))[1:]
         plan = plan._replace(seed=int(rng.integers(2**31)))
-        return self._settled(plan, populations, n, rng, "draws")
-
-    def _settled(self, plan, populations, n, rng, name, checkpoint=None):
-        """Particles of all populations, drawn by weight, that have moved on at the target."""
-        chosen = rng.permutation(systematic(log_weights_of(populations), n, rng.random()))
-        starts = plan.path.take(populations.state, chosen)
-        return settle(plan, starts, SETTLING, name, self.n_jobs, checkpoint)
+        return settle(plan, _drawn(plan.path, populations, n, rng), SETTLING, "draws", self.n_jobs)
 
     def _draws(self, path, populations) -> Draws | None:
         if not self._keeps_draws:
@@ -286,12 +282,18 @@ class SMC(SamplingEstimator):
         return run, plan, populations
 
 
-def reverse_ratios(plan: Plan, starts, n_jobs=None, checkpoint=None) -> Array:
+def reverse_ratios(plan: Plan, starts, n_jobs=None, checkpoint=None, settles=False) -> Array:
     """log f_(k+1) - log f_k (n, K - 1) of reverse chains from some states; as `PopulationRun` keeps
     them.
     """
-    steps = anneal_reverse([plan], [starts], 1, "reverse", n_jobs, checkpoint, keeps_steps=True)[0]
-    return -steps[:, ::-1]
+    options: Any = n_jobs, checkpoint, settles
+    return -anneal_reverse([plan], [starts], 1, "reverse", *options, True)[0][:, ::-1]
+
+
+def _drawn(path, populations, n: int, rng: np.random.Generator) -> Any:
+    """The state of n particles of all populations, drawn by weight."""
+    chosen = rng.permutation(systematic(log_weights_of(populations), n, rng.random()))
+    return path.take(populations.state, chosen)
 
 
 def log_weights_of(populations) -> Array:
