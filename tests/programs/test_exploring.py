@@ -7,7 +7,7 @@ from interruption import saves
 from sklearn.base import clone
 
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Mixture, Uniform
-from sklpf.programs._exploring import MixtureWalk, explore
+from sklpf.programs._exploring import MixtureWalk, walk_outwards
 
 TWO = Mixture([Gaussian([-2.0, 0.0], [1.0, 0.01]), Gaussian([2.0, 0.0], [0.04, 4.0])], [0.4, 0.6])
 
@@ -62,7 +62,7 @@ def test_walks_find_the_arms_that_points_have_missed():
     path = path_of(bent, Gaussian(np.zeros(2), 25.0))
     points = bent_draws(1000, rng)
     middle = points[np.abs(points[:, 0]) < 7][:300]
-    explored = explore(path, middle, np.empty((0, 2)), rng)
+    explored = walk_outwards(path, middle, np.empty((0, 2)), rng)
     assert explored.found[:, 0].min() < -15
     assert explored.found[:, 0].max() > 15
     assert len(explored.points) == len(middle) + len(explored.found)
@@ -72,7 +72,7 @@ def test_walks_find_the_arms_that_points_have_missed():
 def test_walks_find_nothing_where_points_are_draws_of_the_target(seed):
     rng = np.random.default_rng(seed)
     path = path_of(TWO.log_density, Gaussian([0.0, 0.0], 9.0))
-    explored = explore(path, TWO.sample(2000, rng), np.empty((0, 2)), rng)
+    explored = walk_outwards(path, TWO.sample(2000, rng), np.empty((0, 2)), rng)
     assert not explored.exploration_incomplete
     assert not len(explored.found)
 
