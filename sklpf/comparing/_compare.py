@@ -10,15 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
 
-from sklpf._utils.numbers import Array, check_option
+from sklpf._utils.numbers import Array, Matrix, check_option
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.tables import Rows, Table, decimals, imported
 from sklpf.partition import PartitionResult
 from sklpf.scoring import (
     IntervalOfMean,
+    OtherDensity,
     Scored,
-    ScoredModel,
     ScoreInterval,
     best_first,
     check_same_kind,
@@ -26,6 +27,7 @@ from sklpf.scoring import (
     fit_for_model,
     holds_model,
     interval_of,
+    is_density,
     is_model,
     last_step,
     report,
@@ -205,8 +207,10 @@ def compare(
     Parameters
     ----------
     model_a, model_b : fitted models, or pipelines that end in one
-        With `score_samples` and `score_interval`, such as `BernoulliRBM` or `FactorialMixture`.
-        Instead of `model_a`, a dict of at least 2 by name, without `model_b`.
+        With `score_samples` and `score_interval`, such as `BernoulliRBM` or `FactorialMixture`; or
+        a density of scikit-learn (`GaussianMixture`, `BayesianGaussianMixture`, `KernelDensity`,
+        `PCA`, `FactorAnalysis`), which has no log Z. Instead of `model_a`, a dict of at least 2 by
+        name, without `model_b`.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Held-out rows, at least 2, the same for all. Pipelines transform them, and must arrive at
         the same rows.
@@ -266,8 +270,6 @@ def compare(
             "compare needs two models and rows, compare(model_a, model_b, X), or models by name,"
             " compare({'a': model_a, 'b': model_b}, X=X)"
         )
-    if per is not None:
-        check_option(per, ("document", "word"), "per")
     if not is_dict:
         a, b = score_all({"model_a": model_a, "model_b": model_b}, X, level, per)
         return paired(a, b, level, ratio)
@@ -296,20 +298,27 @@ def score_all(models: Mapping[str, Any], X, level: float, per: str | None = None
     """Score the rows by every model; all pipelines must arrive at the same rows."""
     entrants = [(name, *_last_step(name, model, X)) for name, model in models.items()]
     check_same_kind(models)
-    for name, model, _ in entrants:
-        _check_per(name, model, per)
+    for name, model in models.items():
+        check_per(name, last_step(model), per)
     first, _, rows = entrants[0]
     for name, _, others in entrants[1:]:
         check_same_rows(first, name, rows is others or rows_digest(rows) == rows_digest(others))
-    score = "_words_scored" if per == "word" else "_scored"
     return [
-        Entrant(name, model, getattr(model, score)(rows, level)) for name, model, rows in entrants
+        Entrant(name, model, scored_per(model, rows, level, per)) for name, model, rows in entrants
     ]
 
 
-def _check_per(name: str, model: ScoredModel, per: str | None) -> None:
-    """Raise TypeError if a model can't score per document or word."""
-    if per is not None and model._unit != "document":
+def scored_per(model: Any, rows: Matrix, level: float, per: str | None) -> Scored:
+    """Return the scores of rows by a model, of documents per word if that is asked for."""
+    return model._words_scored(rows, level) if per == "word" else model._scored(rows, level)
+
+
+def check_per(name: str, model: object, per: str | None) -> None:
+    """Raise ValueError or TypeError unless a model can score per document or word."""
+    if per is None:
+        return
+    check_option(per, ("document", "word"), "per")
+    if getattr(model, "_unit", "row") != "document":
         raise TypeError(
             f"per must be None, as {name} is a {type(model).__name__}: only topic models score"
             " documents and words"
@@ -348,11 +357,16 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
 def _last_step(name, estimator, X):
     """The model that an estimator ends in, and the rows that it scores."""
     model = last_step(estimator)
+    if is_density(estimator):
+        while isinstance(estimator, Pipeline):
+            X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+            estimator = estimator[-1]
+        return OtherDensity(model), X
     if not is_model(model):
         where = " at the end of a pipeline" if model is not estimator else ""
         raise TypeError(
-            f"{name} must be a model of sklpf with score_samples and score_interval, or a pipeline"
-            " that ends in one, got"
+            f"{name} must be a model of sklpf, a density of scikit-learn such as GaussianMixture,"
+            " or a pipeline that ends in one, got"
             f" {type(model).__module__}.{type(model).__name__}{where}{_instead(estimator, model)}"
         )
     return find_model(estimator, X)
@@ -397,7 +411,8 @@ def direct_ratio(model_a: Any, model_b: Any, values: Array) -> PartitionResult |
     Whether a run is made depends on nothing that is random: on the models' classes and on the
     spread of log p_a(x) - log p_b(x) over the rows, `values`, which no log Z changes.
     """
-    if not hasattr(model_a, "_ratio_path") or not np.std(values) <= _MOST_SPREAD:
+    have_paths = all(hasattr(model, "_ratio_path") for model in (model_a, model_b))
+    if not have_paths or not np.std(values) <= _MOST_SPREAD:
         return None
     if all(model.partition_estimator_.result_.statement == "exact" for model in (model_a, model_b)):
         return None

@@ -35,7 +35,13 @@ from sklpf._utils.parallel import (
 )
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import safe_indexing
-from sklpf.comparing._compare import _last_step, check_same_rows, rows_digest
+from sklpf.comparing._compare import (
+    _last_step,
+    check_per,
+    check_same_rows,
+    rows_digest,
+    scored_per,
+)
 from sklpf.comparing._fit_comparison import (
     FitComparison,
     Fits,
@@ -44,7 +50,7 @@ from sklpf.comparing._fit_comparison import (
 )
 from sklpf.models.decoder import DecoderModel
 from sklpf.partition._base import EXECUTION_PARAMETERS
-from sklpf.scoring import check_same_kind, is_model, last_step
+from sklpf.scoring import OtherDensity, check_same_kind, is_density, is_model, last_step
 
 _QUANTILE = float(norm.ppf(0.975))
 
@@ -58,6 +64,7 @@ def compare_fits(
     cv: Any = 5,
     n_seeds: int = 1,
     level: float = 0.95,
+    per: str | None = None,
     random_state: int | np.random.RandomState | None = None,
     n_jobs: int | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -74,8 +81,8 @@ def compare_fits(
     Parameters
     ----------
     candidates : dict of str to estimator or pipeline
-        At least 2, by name, the simplest first. They are models of sklpf, or pipelines that end in
-        one, and are cloned.
+        At least 2, by name, the simplest first. They are models of sklpf, densities of scikit-learn
+        (as in `compare`), or pipelines that end in one, and are cloned.
     X : {array-like, sparse matrix} of shape (n_samples, n_features), or list of n_samples
         Independent rows, or whatever the pipelines take.
     y : array-like of shape (n_samples,) or None, default=None
@@ -94,6 +101,8 @@ def compare_fits(
         reduce the variance that comes from the randomness of training, in proportion to their time.
     level : float, default=0.95
         Probability with which each interval covers.
+    per : {"document", "word"} or None, default=None
+        For topic models only, as in `compare`. None is "document".
     random_state : int, RandomState or None, default=None
         Seed of the folds and of all fits: every parameter `random_state` of a clone, also of the
         steps of a pipeline, is set to a number that depends on this seed, the split and the
@@ -155,6 +164,8 @@ def compare_fits(
             " resumed"
         )
     check_same_kind(named)
+    for name, estimator in named.items():
+        check_per(name, last_step(estimator), per)
     X, y, groups = _check_rows(named, X, y, groups)
     seed = _seed(random_state)
     splits = _check_splits(cv, X, y, groups, seed)
@@ -168,6 +179,7 @@ def compare_fits(
             seeded(seed).of("fit", split, number).seed >> 1,
             train,
             test,
+            per,
         )
         for split, (train, test) in enumerate(splits)
         for number in range(n_seeds)
@@ -184,7 +196,8 @@ def compare_fits(
     ]
     if len(missing) == len(tasks):
         raise ValueError(f"no fit of any candidate can be scored; {missing[0]}")
-    return compare_held_out(_held_out(named, splits, groups, outcomes), missing, level)
+    unit = "word" if per == "word" else getattr(last_step(tasks[0].estimator), "_unit", "row")
+    return compare_held_out(_held_out(named, splits, groups, outcomes, unit), missing, level)
 
 
 class FitTask(NamedTuple):
@@ -197,6 +210,7 @@ class FitTask(NamedTuple):
     seed: int
     train: NDArray[np.intp]
     test: NDArray[np.intp]
+    per: str | None
 
     @property
     def label(self) -> str:
@@ -228,8 +242,9 @@ def fit_and_score(X, y, task: FitTask) -> Outcome:
         model.fit(safe_indexing(X, task.train), None if y is None else safe_indexing(y, task.train))
         model, rows = _last_step(task.name, model, safe_indexing(X, task.test))
         digest = rows_digest(rows)
-        model.set_params(on_nonconvergence="raise")
-        scored = model._scored(rows, 0.95)
+        if not isinstance(model, OtherDensity):
+            model.set_params(on_nonconvergence="raise")
+        scored = scored_per(model, rows, 0.95, task.per)
         reasons = scored.reasons
         if not reasons and not np.all(np.isfinite(scored.values)):
             reasons = ("some rows have no finite log-likelihood",)
@@ -303,7 +318,7 @@ def _check_same_rows(
     check_same_rows(name, task.name, rows == outcome.rows)
 
 
-def _held_out(named, splits, groups, outcomes) -> HeldOutRows:
+def _held_out(named, splits, groups, outcomes, unit: str) -> HeldOutRows:
     if groups is None:
         groups = np.arange(1 + max(test.max() for _, test in splits))
     fits: dict[str, list[Fits]] = {name: [] for name in named}
@@ -323,7 +338,6 @@ def _held_out(named, splits, groups, outcomes) -> HeldOutRows:
         name: max(outcome.baseline_name for outcome in outcomes[place :: len(named)])
         for place, name in enumerate(named)
     }
-    unit = last_step(named[name])._unit
     return HeldOutRows(n_train, test_over_train, fits, unit, baselines, names)
 
 
@@ -337,7 +351,7 @@ def _open_checkpoint(directory, tasks: list[FitTask], X, y) -> Checkpoint:
         task.name: _clone_with(task.estimator, ("random_state", *EXECUTION_PARAMETERS))
         for task in tasks
     }
-    plan = [(task.name, task.seed, task.train, task.test) for task in tasks]
+    plan = [(task.name, task.seed, task.train, task.test, task.per) for task in tasks]
     first = {task.name: task for task in reversed(tasks)}
     probes = {name: _probe(task, X, y) for name, task in first.items()}
     return Checkpoint(directory, fingerprint(candidates, probes, plan, X, y, versions))
@@ -417,13 +431,13 @@ def _check_candidates(candidates) -> dict[str, Any]:
         raise ValueError(f"candidates must have different names, got {list(candidates)}")
     for name, estimator in named.items():
         model = last_step(estimator)
-        if isinstance(model, type) or not is_model(model):
+        if isinstance(model, type) or not (is_model(model) or is_density(estimator)):
             got = f"a {type(model).__name__}"
             if isinstance(model, type):
                 got = f"the class {model.__name__}: write {model.__name__}()"
             raise TypeError(
-                "candidates must be models of sklpf, which have a log-likelihood with an error, or"
-                f" pipelines that end in one: {name!r} is {got}"
+                "candidates must be models of sklpf, densities of scikit-learn such as"
+                f" GaussianMixture, or pipelines that end in one: {name!r} is {got}"
             )
     return named
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.tables import Rows
 from sklpf.comparing._compare import Comparison, digits, half_width
-from sklpf.scoring import IntervalOfMean, best_first
+from sklpf.scoring import IntervalOfMean, best_first, sampled_units
 from sklpf.uncertainty import Variance
 
 _MOST_MISSING = 0.25  # of the fits: those that fail are not like the others
@@ -207,7 +207,7 @@ class HeldOutRows(NamedTuple):
         Rows that a split holds out for each that it trains on.
     fits : dict of str to list of Fits
         By candidate: for every split all training seeds; the values of a missing fit are NaN.
-    unit : {"row", "document"}
+    unit : {"row", "document", "word"}
     baselines : dict of str to list of Fits
         Log-likelihoods of the same rows by every fit's baseline; NaN where there is none.
     baseline_names : dict of str to str
@@ -227,7 +227,8 @@ class HeldOutRows(NamedTuple):
         splits = next(iter(self.fits.values()))
         n_seeds = len(splits[0].values)
         seeds = "1 training seed" if n_seeds == 1 else f"{n_seeds} training seeds"
-        return f"{len(splits)} splits, {seeds} each, {self.n_train} training {self.unit}s"
+        trained_on = f"{self.n_train} training {sampled_units(self.unit)}"
+        return f"{len(splits)} splits, {seeds} each, {trained_on}"
 
     def means(self, name: str) -> Array:
         """Mean log-likelihood per row by fit, (n_splits, n_seeds); NaN where missing."""
@@ -404,20 +405,39 @@ class FitComparison(Comparison):
         return rows
 
     def __repr__(self) -> str:
-        return "\n".join([super().__repr__(), *self._missing_lines()])
+        return "\n".join([super().__repr__(), *self._notes()])
 
     def summary(self) -> str:
-        """Return the table with a title, and the fits that are missing.
+        """Return the table with a title, and a line on what was left out.
 
         Returns
         -------
         str
             Lines of text.
         """
-        return "\n".join([super().summary(), *(f"  {line}" for line in self._missing_lines())])
+        return "\n".join([super().summary(), *(f"  {line}" for line in self._notes())])
 
-    def _missing_lines(self) -> list[str]:
-        return [f"missing: {sentence}" for sentence in self.missing]
+    def _notes(self) -> list[str]:
+        """A line each on fits that are missing, on intervals that are wide as splits are few, and
+        on a best candidate at an end of the list.
+        """
+        notes = []
+        if self.missing:
+            n_fits = sum(of_fits.size for of_fits in self.means.values())
+            first, *others = self.missing
+            more = ", and so on in missing" if others else ""
+            notes.append(f"{len(self.missing)} of {n_fits} fits are missing: {first}{more}")
+        if len(next(iter(self.means.values()))) == 2:
+            notes.append(
+                "intervals are wide, as 2 splits hardly show how much fits differ: take cv=5"
+            )
+        has_ends = len(self.names) > 2 and self.scores[self.best].converged
+        if has_ends and self.chosen == self.best and self.best in (self.names[0], self.names[-1]):
+            place, beyond = (
+                ("first", "before") if self.best == self.names[0] else ("last", "beyond")
+            )
+            notes.append(f"{self.best} is the {place} candidate: those {beyond} it were not tried")
+        return notes
 
     def _title(self) -> str:
         held_out = self.held_out

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import logsumexp
 from scipy.stats import chi2
 
 from sklpf._utils.numbers import LOG_TAU, Array
@@ -24,7 +25,7 @@ from sklpf.paths import (
 )
 
 _AT_ONCE = 6  # climbs
-_LEAST_MASS = np.log(0.002)  # share of Z of a part, by Laplace's method, that matters
+_LEAST_MASS = np.log(0.01)  # share of Z of a part, by Laplace's method, that matters
 _INSIDE = 0.99  # of a part's mass, within which a point is covered ...
 _HIGHER = 3.0  # ... unless the target is so many nats higher than the cover ...
 _LOW = 0.01  # ... or lower than at this share of its mass
@@ -33,11 +34,16 @@ _FARTHER = 1.5  # differences of points by which climbs begin away from modes
 _N_NEW = 3  # parts on the way of climbs
 _WIDER = 1.5  # in variance
 _DF = 5.0
+_TINY = 1e-300
+_N_NOT_EVALUATED = 100  # points of each kind that were not evaluated before
+_SHARE_SCATTERED = 0.4  # of a search, draws far and wide
+_STEP = 1e-5  # of numerical slopes, in units of parts
+_SHORTEST = 0.6  # Newton step of a part that explains a slope, in those of its scale
 
 
 @dataclass
 class Search:
-    """Climbs so far that began away from the cover, and what all took."""
+    """Starts of climbs so far that lie away from the cover, and what all took."""
 
     n_climbs: int = 0
     n_evaluations: int = 0
@@ -66,16 +72,17 @@ class Climber:
         self.joint = joint
         self.parts = [part for each in joint.proposals for part in each.fitted.components]
         shares = np.concatenate([each.fitted.weights for each in joint.proposals])
-        pooled = np.zeros((d, d))
-        for share, part in zip(shares / shares.sum(), self.parts):
-            matrix = part.scale_matrix
-            pooled += share * (matrix if matrix.ndim == 2 else np.diag(matrix))
-        self.root = np.linalg.cholesky(pooled)
+        self.shares = shares / shares.sum()
+        matrices = np.array([part.scale_matrix for part in self.parts])
+        self.log_det_roots = np.linalg.slogdet(matrices)[1] / 2
+        self.root = np.linalg.cholesky(np.tensordot(self.shares, matrices, 1))
         self.radius = chi2.ppf(_INSIDE, d)
         # The target is higher at all but a hundredth of its mass.
         order = np.argsort(joint.log_f)
         mass = np.cumsum(np.exp(joint.log_weights[order] - joint.log_z)) / len(order)
         self.lowest = joint.log_f[order][np.searchsorted(mass, _LOW * mass[-1])]
+        self.found: list[StudentT] = []
+        self.is_material = False
         self.seen: list[tuple[Array, Array, Array]] = []  # y, log f and its excess over the cover
         self.scale = np.ones(d)
         self.box = Box.everywhere(d)
@@ -94,7 +101,13 @@ class Climber:
     def _is_covered(self, y: Array, log_f: Array, excess: Array) -> NDArray[np.bool_]:
         u = y @ self.root.T
         distances = np.min([part.squared_distances(u) for part in self.parts], axis=0)
-        return (distances < self.radius) & (excess < _HIGHER) & (log_f >= self.lowest)
+        is_thick = (excess < _HIGHER) & (log_f >= self.lowest)
+        return self._is_found(u) | (distances < self.radius) & is_thick
+
+    def _is_found(self, u: Array) -> NDArray[np.bool_]:
+        """Points u (n, d) in parts that climbs have found."""
+        within = [part.squared_distances(u) < self.radius for part in self.found]
+        return np.any(within, axis=0) if within else np.zeros(len(u), dtype=bool)
 
     def to_modes(self, starts: Array) -> None:
         """Climb on the target from points u (n, d), until in the cover."""
@@ -133,28 +146,70 @@ class Climber:
             gradient[~ends] = slopes(y[~ends], steps[~ends])[1]
         return gradient
 
-    def new_parts(self) -> list[StudentT]:
-        """Return t distributions where climbs have been much higher than the cover, if there is
-        mass by Laplace's method: at the highest excess, and on the way to it.
+    def _gaussians(self, u: Array) -> tuple[Array, Array]:
+        """Log of share times density of the cover's Gaussians at points (n, d), (K, n), and by how
+        much each is lower there than at its middle.
+        """
+        falls = np.array([part.squared_distances(u) for part in self.parts]) / 2
+        tops = np.log(self.shares) - self.log_det_roots - u.shape[1] / 2 * LOG_TAU
+        return tops[:, np.newaxis] - falls, falls
+
+    def surprise(self, u: Array, log_f: Array) -> Array:
+        """Return by how much the target is higher at points (n, d) than the cover's Gaussians have
+        it, (n,), as a share of what these fall by from their middles.
+        """
+        logs, falls = self._gaussians(u)
+        fall = falls[logs.argmax(axis=0), np.arange(len(u))]
+        return (log_f - self.joint.log_z - logsumexp(logs, axis=0)) / (1 + fall)
+
+    @np.errstate(invalid="ignore")  # beside points where the density is 0
+    def slopes(self, u: Array, log_f: Array) -> Array:
+        """Return gradients of the target at points u (n, d) with their log densities (n,)."""
+        n, d = u.shape
+        moved = np.repeat(u, d, axis=0) + np.tile(_STEP * self.root.T, (n, 1))
+        rises = self.target.log_density(moved).reshape(n, d) - log_f[:, np.newaxis]
+        return np.linalg.solve(self.root.T, rises.T / _STEP).T
+
+    def are_explained(self, u: Array, slopes: Array) -> NDArray[np.bool_]:
+        """Return at which points u (n, d) the slope leads to the middle of a part: of that to which
+        the point belongs, or of one that climbs have found.
+
+        In a Gaussian, and in any density that falls with the distance in its units, it does.
+        """
+        nearest = self._gaussians(u)[0].argmax(axis=0)
+        explained = np.zeros(len(u), dtype=bool)
+        for k, part in enumerate([*self.parts, *self.found]):
+            own = nearest == k if k < len(self.parts) else ~explained
+            root = np.linalg.cholesky(part.scale_matrix)
+            z = np.linalg.solve(root, (u[own] - part.mean).T).T
+            slope = slopes[own] @ root
+            length = -np.sum(z * slope, axis=1) / np.maximum(np.sum(slope**2, axis=1), _TINY)
+            ends = z + np.maximum(length, _SHORTEST)[:, np.newaxis] * slope
+            explained[own] = np.sum(ends**2, axis=1) < self.radius
+        return explained
+
+    def add_parts(self) -> None:
+        """Put t distributions where climbs have been much higher than the cover: at the highest
+        excess, and on the way to it. They are material if one has mass by Laplace's method.
         """
         y, log_f, excess = (np.concatenate(each) for each in zip(*self.seen))
-        thin = np.flatnonzero(excess > _HIGHER)
-        order = thin[np.argsort(-excess[thin], kind="stable")]
+        u = y @ self.root.T
+        order = np.flatnonzero((excess > _HIGHER) & ~self._is_found(u))
+        order = order[np.argsort(-excess[order], kind="stable")]
         target = ClimbTarget(*self.functions, self.scale, self.box)
         log_det_root = np.log(np.diag(self.root)).sum()
-        found: list[StudentT] = []
-        is_material = False
-        while len(order) and len(found) < 2 * _N_NEW:
-            place = order[0] if len(found) < _N_NEW else order[len(order) // 2]
+        n_new = 0
+        while len(order) and n_new < 2 * _N_NEW:
+            place = order[0] if n_new < _N_NEW else order[len(order) // 2]
+            n_new += 1
             ellipsoid = ellipsoid_at_mode(target, y[place])
             log_mass = log_f[place] + 0.5 * len(self.scale) * LOG_TAU
             log_mass += log_det_root - ellipsoid.log_det
-            is_material |= bool(log_mass > self.joint.log_z + _LEAST_MASS)
+            self.is_material |= bool(log_mass > self.joint.log_z + _LEAST_MASS)
             factor = self.root @ np.linalg.inv(ellipsoid.factor)
-            found.append(StudentT(self.root @ y[place], _WIDER * factor @ factor.T, _DF))
+            self.found.append(StudentT(u[place], _WIDER * factor @ factor.T, _DF))
             inside = np.sum(((y[order] - y[place]) @ ellipsoid.factor.T) ** 2, axis=1) < self.radius
             order = order[~(inside | (order == place))]
-        return found if is_material else []
 
 
 def new_parts(
@@ -167,10 +222,13 @@ def new_parts(
 ) -> list[StudentT]:
     """Return t distributions at parts of the target that a cover lacks.
 
-    Climbs on the target begin at base draws, away from the mass by differences of draws, and where
-    a mode would be if labels were switched; each ends once it is in the cover. Climbs from the
-    draws of the largest weights lead to where the target is highest above the cover, such as the
-    neck of a funnel.
+    Climbs may begin at all points that were evaluated, and at more that are drawn far and wide,
+    first where the target is most above the Gaussians of the cover; away from the mass by
+    differences of draws; and where a mode would be if labels were switched. Where the slope leads
+    to the middle of a part, which takes d evaluations to know, no climb is needed. The others climb
+    on the target, each until it is in the cover or in a part that was found. Climbs from the draws
+    of the largest weights lead to where the target is highest above the cover, such as the neck of
+    a funnel.
 
     Parameters
     ----------
@@ -188,31 +246,57 @@ def new_parts(
         return []
     climber = Climber(target, joint)
     first = target.n_evaluations
-    climber.limit = first + max(most, 0) / 2
+    end = first + max(most, 0)
+    climber.limit = first + max(most, 0) / 4
     climber.out_of_cover(joint.u[np.argsort(-joint.log_weights)[:_AT_ONCE]])
     climber.limit = np.inf
-    starts = _starts(joint, explorers, rng)
-    for place in range(0, len(starts), _AT_ONCE):
-        group = starts[place : place + _AT_ONCE]
-        climber.to_modes(group)
-        search.n_climbs += len(group)
-        if target.n_evaluations - first > most:
+    n_scattered = int(_SHARE_SCATTERED * max(end - target.n_evaluations, 0))
+    u, log_f = _starts(joint, explorers, climber, n_scattered, rng)
+    n_tested = int(np.clip((end - target.n_evaluations) / 2 / target.n_dimensions, 1, len(u)))
+    u = u[:n_tested]
+    slopes = climber.slopes(u, log_f[:n_tested])
+    search.n_climbs += n_tested
+    while len(u):
+        unexplained = ~climber.are_explained(u, slopes)
+        u = u[unexplained]
+        slopes = slopes[unexplained]
+        if not len(u) or target.n_evaluations > end:
             break
-    found = climber.new_parts()
+        climber.to_modes(u[:_AT_ONCE])
+        u = u[_AT_ONCE:]
+        slopes = slopes[_AT_ONCE:]
+        climber.add_parts()
+    climber.add_parts()
     search.n_evaluations += target.n_evaluations - first
-    return found
+    return climber.found if climber.is_material else []
 
 
-def _starts(joint: JointDraws, explorers: Sequence[Any], rng: np.random.Generator) -> Array:
-    """Points where climbs begin, of each kind in turn, (n, d)."""
-    at_base = rng.permutation(np.concatenate([each.starts for each in explorers]))
-    n = len(at_base)
+def _starts(
+    joint: JointDraws,
+    explorers: Sequence[Any],
+    climber: Climber,
+    n_scattered: int,
+    rng: np.random.Generator,
+) -> tuple[Array, Array]:
+    """Points where climbs may begin, (n, d), the best first, and their log densities (n,)."""
     weights = np.exp(joint.log_weights - joint.log_z)
-    chosen = rng.choice(len(weights), (3, n), p=weights / weights.sum())
+    chosen = rng.choice(len(weights), (3, _N_NOT_EVALUATED), p=weights / weights.sum())
     centre, first, second = joint.u[chosen]
     away = centre + _FARTHER * (first - second)
-    highest = joint.u[np.argmax(joint.log_f)]
-    switched = mirrored(highest, n, rng)
-    n = min(n, len(switched))
-    in_turn = np.stack([at_base[:n], away[:n], switched[:n], at_base[-n:]], axis=1)
-    return in_turn.reshape(-1, len(highest))
+    switched = mirrored(joint.u[np.argmax(joint.log_f)], _N_NOT_EVALUATED, rng)
+    new = rng.permutation(np.concatenate([away, switched]))
+    scattered = [each.scattered(n_scattered // len(explorers)) for each in explorers]
+    to_evaluate = np.concatenate([new, *scattered])
+
+    u = np.concatenate([to_evaluate, joint.u, *(each.points for each in explorers)])
+    known = [joint.log_f, *(each.log_f for each in explorers)]
+    log_f = np.concatenate([climber.target.log_density(to_evaluate), *known])
+    surprising = np.argsort(-climber.surprise(u, log_f))
+    any_of_all = rng.permutation(len(u))[: len(new)]
+    # Two surprising points, a new one, and any.
+    in_turn = [surprising[0 : 2 * len(new) : 2], surprising[1 : 2 * len(new) : 2]]
+    order = np.stack([*in_turn, np.arange(len(new)), any_of_all]).T.ravel()
+    _, places = np.unique(order, return_index=True)
+    order = order[np.sort(places)]
+    order = order[log_f[order] > -np.inf]
+    return u[order], log_f[order]

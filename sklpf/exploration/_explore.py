@@ -14,13 +14,15 @@ from sklpf.exploration._target import Evaluator, Target
 from sklpf.paths import GeometricPath
 
 _N_EXPLORERS = 2
-# of points: a number, and as many more for each dimension
-_EFFECTIVE = (30, 8)  # effective sample size after a step of beta
-_FRESH = (200, 30)  # draws from each half of the cover
+# effective sample size after a step of beta
+_SHARE_EFFECTIVE = 1 / 220  # of the budget
+_FEWEST_EFFECTIVE = 4.0  # for each dimension
+_FRESH = (200, 30)  # draws from each half of the cover, and for each dimension
 _GROWTH = 1.5  # of the effective sample size, where the search goes on
 _MOST_STAGES = 6
 _SHARE_OF_RISE = 0.3  # of what is left of the budget, for each explorer
-_SHARE_OF_CLIMBS = 0.33  # of what has been evaluated
+_SHARE_OF_SEARCH = 0.33  # of what has been evaluated, by climbs and draws far and wide
+_LEAST_SEARCH = 0.15  # of the budget, for these
 LARGEST_T = 3.0  # standard errors between explorers, or by which walks lead out of the cover
 _BETTER = 1.2  # times as efficient, for which the search goes on
 EFFICIENT = 0.2  # effective share of draws, from which a cover is a proposal
@@ -44,7 +46,8 @@ def explore(
     path : GeometricPath
         With a normalised base.
     budget : int
-        Evaluations of the density, at most but for the last batch.
+        Evaluations of the density, at most but for the last batch. The effective sample size that
+        particles keep is in proportion to it, so that a larger budget finds smaller parts.
     stream : Stream
         Of all random numbers.
     evaluator : Evaluator or None, default=None
@@ -68,24 +71,28 @@ def explore(
     """
     target = Target(evaluator or Evaluator(path))
     d = target.n_dimensions
-    explorers = [Explorer(target, stream.of("explorer", k)) for k in range(_N_EXPLORERS)]
+    n_effective = max(_SHARE_EFFECTIVE * budget, _FEWEST_EFFECTIVE * d)
+    explorers = [
+        Explorer(target, n_effective, stream.of("explorer", k)) for k in range(_N_EXPLORERS)
+    ]
     search = Search()
     efficiency = 0.0
     for stage in range(_MOST_STAGES):
         rng = stream.of("stage", stage).generator()
         for explorer in explorers:
             left = budget - target.n_evaluations
-            explorer.rise(size(_EFFECTIVE, d) * _GROWTH**stage, _SHARE_OF_RISE * left)
+            explorer.rise(n_effective, _SHARE_OF_RISE * left)
         joint = JointDraws(target, [each.proposal for each in explorers], size(_FRESH, d), rng)
         reached = min(explorer.beta for explorer in explorers)
-        moved, parts, nan_share = joint.u[:0], [], 0.0
+        most = max(_SHARE_OF_SEARCH * target.n_evaluations, _LEAST_SEARCH * budget)
+        most = min(most - search.n_evaluations, budget - target.n_evaluations)
+        parts = new_parts(target, joint, explorers, most, search, rng)
+        moved, nan_share = joint.u[:0], 0.0
         not_over = ""
         if reached < 1:
             not_over = f"the particles stopped at inverse temperature {reached:.2g}"
         else:
             moved, outside, nan_share = joint.walk(target, rng)
-            most = _SHARE_OF_CLIMBS * target.n_evaluations - search.n_evaluations
-            parts = new_parts(target, joint, explorers, most, search, rng)
             if joint.disagreement > LARGEST_T:
                 not_over = f"two explorers differ by {joint.disagreement:.1f} standard errors"
             elif outside > LARGEST_T:
@@ -99,6 +106,8 @@ def explore(
             break
         line = "exploring: {} evaluations, log Z about {:.2f}".format
         report(functools.partial(line, target.n_evaluations, joint.log_z))
+        if reached == 1:
+            n_effective *= _GROWTH
         for explorer in explorers:
             explorer.take(joint, moved, parts)
     return Cover(

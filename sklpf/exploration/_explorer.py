@@ -15,7 +15,8 @@ from sklpf.exploration._target import Target
 from sklpf.paths import COVER, Mixture
 from sklpf.uncertainty import effective_sample_size
 
-_BATCH = (100, 30)  # points of a round, and for each dimension
+_BATCH = 2.2  # points of a round, for each effective one
+_N_FIRST = 4  # batches of base draws
 _MOST_CHUNKS = 50  # batches of base draws, until enough of them have mass
 _HALVINGS = 40  # of a step of beta
 _FEWEST_AT_TARGET = 2  # rounds
@@ -23,6 +24,7 @@ _MOST_AT_TARGET = 12
 _GOAL = 0.3  # effective share of draws, at which a rise ends
 _BETTER = 1.1  # times as efficient
 _PATIENCE = 3  # rounds that are not
+_PATIENCE_BELOW = 1.5  # times as many evaluations, where the target is not yet reached
 
 
 def size(numbers: tuple[int, int], d: int) -> int:
@@ -57,26 +59,52 @@ class Explorer:
 
     proposal: Proposal
 
-    def __init__(self, target: Target, stream: Stream):
+    def __init__(self, target: Target, n_effective: float, stream: Stream):
         d = target.n_dimensions
         self.target = target
         self.beta = 0.0
         self._rng = stream.generator()
-        self._batch = size(_BATCH, d)
+        self._batch = int(_BATCH * n_effective)
         self._u = np.empty((0, d))
         self._log_base = self._log_f = self._log_nq = np.empty(0)
         self._proposals: list[tuple[Any, int]] = []
         self._moved = np.empty((0, d))
-        for _ in range(_MOST_CHUNKS):
+        for chunk in range(_MOST_CHUNKS):
             u = target.sample_base(self._batch, self._rng)
             self._add(u, target.log_base(u), target.log_density(u), _Base())
-            if np.sum(self._log_f > -np.inf) > d + 2:
+            if chunk >= _N_FIRST - 1 and np.sum(self._log_f > -np.inf) > d + 2:
                 break
         if not np.any(self._log_f > -np.inf):
             raise ValueError(
                 f"log_density is -inf or NaN at all of {len(self._u)} base draws: {COVER}"
             )
         self.starts = self._u[self._log_f > -np.inf]
+
+    @property
+    def points(self) -> Array:
+        """All points that were evaluated, (n, d)."""
+        return self._u
+
+    @property
+    def log_f(self) -> Array:
+        """Their log densities, (n,), in nats."""
+        return self._log_f
+
+    def scattered(self, n: int) -> Array:
+        """Return n draws far and wide: half from the base, others from parts of all mixtures that
+        were fitted on the way, as many from each, with the longer tails of a proposal.
+        """
+        parts = [
+            part
+            for proposal, _ in self._proposals
+            if isinstance(proposal, Proposal)
+            for part in proposal.wide.components
+        ]
+        from_base = self.target.sample_base(n - n // 2 if parts else n, self._rng)
+        if not parts:
+            return from_base
+        wide = Mixture(parts).sample(n // 2, self._rng)
+        return np.concatenate([from_base, wide])
 
     def rise(self, n_effective: float, most: float) -> None:
         """Go up to the target, and there until draws are efficient or get no better.
@@ -86,7 +114,7 @@ class Explorer:
         n_effective : float
             Effective sample size after a step of beta.
         most : float
-            Evaluations, at most but for the last batch.
+            Evaluations, at most but for the last batch; half as many more below the target.
         """
         first = self.target.n_evaluations
         n_at_target = n_worse = 0
@@ -100,7 +128,8 @@ class Explorer:
             best = max(best, efficiency) if self.beta == 1 else 0.0
             if n_at_target >= _FEWEST_AT_TARGET and (best > _GOAL or n_worse >= _PATIENCE):
                 break
-            if self.target.n_evaluations - first > most:
+            spent = self.target.n_evaluations - first
+            if spent > (most if self.beta == 1 else _PATIENCE_BELOW * most):
                 break
 
     def take(self, joint: Any, moved: Array, parts: list[Any]) -> None:

@@ -25,9 +25,11 @@ from sklpf.scoring._scored import (  # noqa: F401
     sampled_units,
 )
 from sklpf.scoring._searches import (  # noqa: F401
+    OtherDensity,
     check_same_kind,
     find_model,
     holds_model,
+    is_density,
     is_model,
     last_step,
 )

@@ -5,15 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+from sklearn.base import DensityMixin
+from sklearn.decomposition import PCA, FactorAnalysis
+from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import Pipeline
 
 from sklpf._utils.numbers import Matrix
 from sklpf._utils.sklearn import BaseEstimator
+from sklpf.scoring._scored import Scored
 
 
 def is_model(estimator: BaseEstimator) -> bool:
     """True if an estimator is a model with a log-likelihood of rows."""
     return hasattr(estimator, "_scored")
+
+
+def is_density(estimator: BaseEstimator) -> bool:
+    """True if an estimator is a density of scikit-learn, whose log-likelihoods have no error, or a
+    pipeline that ends in one and holds no model.
+    """
+    densities = (DensityMixin, FactorAnalysis, KernelDensity, PCA)
+    return isinstance(last_step(estimator), densities) and not holds_model(estimator)
+
+
+class OtherDensity:
+    """A fitted density of scikit-learn as comparisons take a model."""
+
+    _unit = "row"
+    _discrete = False
+
+    def __init__(self, density: BaseEstimator):
+        self.density = density
+
+    def _scored(self, rows: Matrix, level: float) -> Scored:
+        values = np.asarray(self.density.score_samples(rows), dtype=np.float64)
+        return Scored(values, below=0.0, above=0.0)
 
 
 def last_step(estimator: BaseEstimator) -> Any:
@@ -40,6 +67,8 @@ def check_same_kind(estimators: Mapping[str, Any]) -> None:
 
 def _kind(model: Any) -> str:
     """Kind of a model's likelihoods."""
+    if is_density(model):
+        return "densities of rows"
     if model._unit == "document":
         return "probabilities of documents"
     return "probabilities of rows" if model._discrete else "densities of rows"

@@ -8,7 +8,9 @@ import pytest
 from scipy.sparse import csr_matrix
 from scipy.stats import t as student_t
 from sklearn.datasets import load_digits
+from sklearn.ensemble import IsolationForest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.mixture import GaussianMixture
 from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, FunctionTransformer, StandardScaler
@@ -272,7 +274,7 @@ def test_what_can_not_be_compared_is_named():
     for models in ({"one": model}, {"1": model, 1: model}):
         with pytest.raises(ValueError, match="at least 2 models of different names"):
             compare(models, X=TEST)
-    with pytest.raises(TypeError, match="model_b must be a model of sklpf.*got sklearn.neighbors"):
+    with pytest.raises(ValueError, match="model_b has densities of rows"):
         compare(model, KernelDensity().fit(TRAIN), TEST)
     with pytest.raises(TypeError, match="two must be a model of sklpf"):
         compare({"one": model, "two": 2}, X=TEST)
@@ -284,3 +286,20 @@ def test_what_can_not_be_compared_is_named():
             compare(both, X=TEST, level=level)
     with pytest.raises(ValueError, match="at least 2 rows"):
         compare(model, model, TEST[:1])
+
+
+def test_densities_of_scikit_learn_are_compared_on_the_same_rows():
+    """The paired difference is that of both log densities, row by row."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 2))
+    model = GaussianRBM(1, n_iter=2, random_state=0).fit(rows[:40])
+    mixture = make_pipeline(StandardScaler(), GaussianMixture(1)).fit(rows[:40])
+    kernels = KernelDensity().fit(rows[:40])
+    apart = compare(kernels, model, rows[40:])
+    expected = kernels.score_samples(rows[40:]) - model.score_samples(rows[40:])
+    assert apart.mean == pytest.approx(expected.mean())
+    assert "kernels" in str(compare({"kernels": kernels, "units": model}, X=rows[40:]))
+    with pytest.raises(ValueError, match="score different rows"):
+        compare(mixture, model, rows[40:])
+    with pytest.raises(TypeError, match="a density of scikit-learn such as GaussianMixture"):
+        compare(model, IsolationForest(n_estimators=5, random_state=0).fit(rows), rows)

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from scipy.stats import binom
 from scipy.stats import t as student_t
 from sklearn.decomposition import PCA
+from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -17,10 +18,18 @@ from sklearn.model_selection import (
     RepeatedKFold,
     ShuffleSplit,
 )
+from sklearn.neighbors import KernelDensity
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import Binarizer, FunctionTransformer
+from sklearn.preprocessing import Binarizer, FunctionTransformer, StandardScaler
 
-from sklpf import AIS, BernoulliRBM, GaussianRBM, ParallelTempering, compare_fits
+from sklpf import (
+    AIS,
+    BernoulliRBM,
+    GaussianRBM,
+    LatentDirichletAllocation,
+    ParallelTempering,
+    compare_fits,
+)
 from sklpf.comparing import FitComparison, FitInterval
 
 WEIGHTS = 2 * np.random.default_rng(0).normal(size=(2, 6))
@@ -230,8 +239,9 @@ def test_a_fit_that_fails_leaves_out_its_pair():
     split, seed = np.argwhere(np.isnan(found.means["failing"]))[0]
     reason = "training diverged: lower learning_rate"
     assert found.missing[0] == f"failing, split {split}, seed {seed}: {reason}"
-    assert f"missing: {found.missing[0]}" in str(found)
-    assert f"missing: {found.missing[0]}" in found.summary()
+    line = f"{n_missing} of 40 fits are missing: {found.missing[0]}"
+    assert line in str(found)
+    assert line in found.summary()
     difference = found.difference("good", "failing")
     assert difference.converged
     assert difference.n_fits == 20 - n_missing
@@ -303,6 +313,36 @@ def test_pipelines_must_arrive_at_the_same_rows():
         compare_fits(other, X, cv=2, random_state=0)
 
 
+def test_densities_of_scikit_learn_are_candidates():
+    """Each fit's mean is that of scikit-learn's own `score` on the rows that its split left out."""
+    rows = np.random.default_rng(0).normal(size=(80, 2)) @ np.array([[1.0, 0.5], [0.0, 0.3]])
+    splits = list(KFold(4).split(rows))
+    candidates = {
+        "one": GaussianMixture(1),
+        "scaled": make_pipeline(StandardScaler(with_std=False, with_mean=False), KernelDensity()),
+        "units": GaussianRBM(1, n_iter=2),
+    }
+    found = compare_fits(candidates, rows, cv=splits, random_state=0)
+    for (train, test), means in zip(splits, found.means["one"]):
+        assert means[0] == pytest.approx(GaussianMixture(1).fit(rows[train]).score(rows[test]))
+    assert found.best == found.chosen == "one"
+    assert str(found).endswith("one is the first candidate: those before it were not tried")
+
+
+def test_documents_are_compared_per_word():
+    rng = np.random.default_rng(0)
+    counts = rng.poisson(rng.choice([0.2, 3.0], size=(60, 6)))
+    counts[:, 0] += 1
+    one, two = (LatentDirichletAllocation(k, max_iter=2) for k in (1, 2))
+    found = compare_fits({"1": one, "2": two}, counts, cv=3, per="word", random_state=0)
+    documents = compare_fits({"1": one, "2": two}, counts, cv=3, random_state=0)
+    splits = KFold(3, shuffle=True, random_state=0).split(counts)
+    lengths = [counts[test].sum() / len(test) for _, test in splits]
+    np.testing.assert_allclose(found.means["1"][:, 0] * lengths, documents.means["1"][:, 0])
+    assert "per word" in found.summary()
+    assert "40 training documents" in found.summary()
+
+
 # ---- bad input
 HALVES = (np.arange(30), np.arange(30, 60))
 SEARCH = GridSearchCV(rbm(intercept_init="log-odds"), {"n_components": [1, 2]}, cv=2).fit(X)
@@ -330,6 +370,7 @@ NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
         (two(), {"groups": np.arange(60) // 30}, "at least 2 groups in every split, got 1"),
         ({"one": rbm(), "two": GaussianRBM()}, {}, "one has probabilities of rows and two has"),
         (two(), {"n_seeds": 0}, "n_seeds must be an integer of at least 1, got 0"),
+        (two(), {"per": "word"}, "per must be None, as 1 unit is a BernoulliRBM"),
         (two(), {"level": 95}, "level must lie strictly between 0 and 1, got 95"),
         (two(), {"checkpoint": "here"}, "checkpoint needs random_state to be an int"),
         (SEARCH, {}, r"and not a finished search: fit its short list again, each as clone"),

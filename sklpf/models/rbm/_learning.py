@@ -25,9 +25,10 @@ from sklpf.models._missing import Completion
 from sklpf.training import RunningAverage, check_not_diverged
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
-# Rows times visible times hidden units of an update, of which a thread takes at least half: one
-# millisecond or so, beside which waiting for others, 10 µs an update, is little
-_WORK_FOR_THREADS = 1 << 22
+# Rows times visible times hidden units of an update for each part of the visible units, of which a
+# thread takes at least one: with a quarter of the units on half a millisecond or so
+_WORK_OF_PART = 1 << 25
+_MOST_PARTS = 8  # whose sums are added up
 _FIRST = 10  # updates before the first look at a trajectory
 _N_CHAINS = 100  # of a trajectory
 
@@ -65,9 +66,11 @@ class Parameters(NamedTuple):
 
     def log_f(self, v) -> Array:
         """log f of rows v, (n,)."""
-        fields = (v @ self.components.T + self.intercept_hidden).astype(np.float64)
-        linear = v @ self.intercept_visible.astype(np.float64)
-        return linear + np.logaddexp(0, fields).sum(axis=1)
+        from sklpf.models.rbm._free_energy_kernels import softplus_sums
+
+        softplus = np.empty(len(v))
+        softplus_sums((v @ self.components.T + self.intercept_hidden).astype(np.float64), softplus)
+        return v @ self.intercept_visible.astype(np.float64) + softplus
 
     def as_one(self) -> NDArray:
         """All parameters in one array (J + 1, M + 1), with 0 in the corner."""
@@ -147,10 +150,11 @@ class Trainer:
         self.h[:] = np.resize(model.h_samples_ != 0, self.h.shape)
         self.batch_size = min(int(batch_size), X.shape[0])
         n_rows = self.batch_size + len(self.chains)
-        enough = n_rows * n_components * n_features >= _WORK_FOR_THREADS
-        n_threads = n_threads_for(model.n_jobs) if enough else 1
+        most_parts = min(_MOST_PARTS, padded(n_features) // LANES)
+        n_parts = max(1, min(most_parts, n_rows * n_components * n_features // _WORK_OF_PART))
+        n_threads = min(n_threads_for(model.n_jobs), n_parts)
         self.block, self.team = _block(
-            self.chains, self.batch_size, n_features, n_components, n_threads
+            self.chains, self.batch_size, n_features, n_components, n_parts, n_threads
         )
 
         self.learning_rate = model.learning_rate
@@ -292,7 +296,7 @@ def _values(X):
     return values
 
 
-def _block(chains, n_rows: int, n_visible: int, n_hidden: int, n_threads: int):
+def _block(chains, n_rows: int, n_visible: int, n_hidden: int, n_parts: int, n_threads: int):
     """The kernel's work space for chains, as many rows of data and units, and its team of
     threads.
     """
@@ -300,47 +304,55 @@ def _block(chains, n_rows: int, n_visible: int, n_hidden: int, n_threads: int):
     from sklpf.models.rbm._learning_kernels import PANEL, Block
 
     n_rows += len(chains)
-    by_unit = _layer(zeros(n_threads * PANEL, n_rows), n_rows)
+    visible = zeros(padded(n_rows), n_visible)
+    parts = padded(n_visible) // LANES * np.arange(n_parts + 1) // n_parts * LANES
+    fields = _by_part(zeros(n_parts * n_rows, n_hidden), n_parts)
+    alone = fields[0] if n_threads == 1 else zeros(n_rows, n_hidden)
     block = Block(
-        visible=_layer(zeros(padded(n_rows), n_visible), n_visible),
-        hidden=zeros(n_rows, n_hidden),
-        chains=_layer(chains, n_hidden),
-        by_unit=type(by_unit)(*(_by_thread(part, n_threads) for part in by_unit[:-1]), by_unit.off),
-        panel=_by_thread(zeros(n_threads * (padded(n_hidden) + LANES), PANEL), n_threads),
+        visible=visible,
+        parts=parts,
+        by_part=_layer(n_parts, n_rows, np.diff(parts).max(), visible, n_visible),
+        fields=fields,
+        hidden=alone,
+        width=padded(n_hidden),
+        chains=_only(_layer(1, len(chains), n_hidden, chains, n_hidden)),
+        by_unit=_layer(
+            n_threads, PANEL, n_rows, _by_part(zeros(n_threads * PANEL, n_rows), n_threads), n_rows
+        ),
+        panel=_by_part(zeros(n_threads * (padded(n_hidden) + LANES), PANEL), n_threads),
         coefficients=np.empty(n_rows, np.float32),
         changes=np.empty((n_threads, PANEL), np.float32),
         bits=np.empty((n_threads, max(n_visible, n_hidden) + 4), np.uint32),
         units=np.empty((n_threads, max(n_visible, n_hidden)), np.uint8),
-        visible_parts=_parts(n_visible, n_threads),
-        hidden_parts=_parts(n_hidden, n_threads),
     )
     return block, team(n_threads)
 
 
-def _layer(units, n_units: int):
-    """Room for the products of rows with as many units, which are padded."""
+def _layer(n_layers: int, n_rows: int, most: int, units, n_units: int):
+    """Room for several layers' products of rows, of which at most `most` of `n_units` units are
+    on.
+    """
     from sklpf.kernels import Layer
 
-    room = n_units + LANES
+    room = most + LANES
     return Layer(
-        np.empty((len(units), room), np.int32),
-        np.empty((len(units), room), np.float32),
-        np.zeros(len(units), np.int64),
+        np.empty((n_layers, n_rows, room), np.int32),
+        np.empty((n_layers, n_rows, room), np.float32),
+        np.zeros((n_layers, n_rows), np.int64),
         units,
         np.zeros(n_units, np.uint8),
     )
 
 
-def _by_thread(rows, n_threads: int):
+def _only(layers):
+    """The only one of one layer."""
+    indices, factors, counts, units, off = layers
+    return type(layers)(indices[0], factors[0], counts[0], units, off)
+
+
+def _by_part(rows, n_parts: int):
     """Equal parts of rows, along a new first axis."""
-    return rows.reshape(n_threads, -1, *rows.shape[1:])
-
-
-def _parts(n_units: int, n_threads: int):
-    """First units of the threads' parts and the end, (n_threads + 1,), all multiples of a
-    register.
-    """
-    return padded(n_units) // LANES * np.arange(n_threads + 1) // n_threads * LANES
+    return rows.reshape(n_parts, -1, *rows.shape[1:])
 
 
 # ---- checkpoints of training, so close that neighbours exchange states

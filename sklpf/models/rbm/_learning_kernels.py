@@ -31,6 +31,7 @@ from sklpf.kernels._teams import wait_for_all
 # is given
 _HIDDEN = np.int64(_random.FIRST)
 _VISIBLE = np.int64(_random.SECOND)
+_A_PART = np.int64(256)  # between the purposes of draws of two parts of the visible units
 PANEL = 128  # visible units whose weights are transposed at a time, and stay in the cache
 
 
@@ -53,10 +54,20 @@ class Values(NamedTuple):
 
 
 class Block(NamedTuple):
-    """Work space for the chains and the largest batch behind them, R rows, and for T threads."""
+    """Work space for the chains and the largest batch behind them, R rows, with visible units in S
+    parts, and for T threads.
+    """
 
-    visible: Layer  # units (R padded, M padded)
-    hidden: np.ndarray  # (R padded, J padded) float32
+    visible: np.ndarray  # (R padded, M padded) float32: units
+    # first unit of each part, and the end, (S + 1,) int64, multiples of a register
+    parts: np.ndarray
+    # what each part of the rows adds to the inputs of hidden units; units are those of `visible`
+    by_part: Layer  # all else with a first axis S
+    fields: np.ndarray  # (S, R, J padded) float32: inputs by each part
+    # (R, J padded) float32: probabilities times what each row counts; with one thread the first of
+    # the inputs
+    hidden: np.ndarray
+    width: int  # J padded
     chains: Layer  # units (B, J padded)
     by_unit: Layer  # the visible units of all rows, by unit, those of a panel; first axis T
     panel: np.ndarray  # (T, J padded + 16, PANEL) float32: weights of a panel by hidden unit
@@ -64,9 +75,6 @@ class Block(NamedTuple):
     changes: np.ndarray  # (T, PANEL) float32: of the biases of a panel's visible units
     bits: np.ndarray  # (T, most units and 4) uint32
     units: np.ndarray  # (T, most units) uint8
-    # first unit of each thread, and the end, (T + 1,) int64, multiples of a register
-    visible_parts: np.ndarray
-    hidden_parts: np.ndarray
 
 
 @njit
@@ -86,25 +94,36 @@ def compress(X, indptr, indices, values):
 
 # ---- units
 @borrowing
-def _copy_row(data, row, visible):
-    """Write one row of the data to a row of visible units; all others are off."""
-    for i in range(visible.shape[0]):
+def _copy_row(data, row, first, visible):
+    """Write units of one row of the data, from `first` on, to those of a row; all others are
+    off.
+    """
+    n = visible.shape[0]
+    for i in range(n):
         visible[i] = 0.0
-    for p in range(data.indptr[row], data.indptr[row + 1]):
-        visible[data.indices[p]] = data.values[p]
+    stop = data.indptr[row + 1]
+    p = data.indptr[row]
+    if first > 0:
+        p += np.searchsorted(data.indices[p:stop], first)
+    while p < stop and data.indices[p] < first + n:
+        visible[data.indices[p] - first] = data.values[p]
+        p += 1
 
 
 @borrowing
-def _draw_visible(visible, n, starts, bits, units):
-    """Draw n visible units of a chain in place of their inputs."""
+def _draw_visible(visible, bits):
+    """Draw visible units of a chain in place of their inputs."""
     one = np.float32(1.0)
-    if starts.shape[0] > 1:
-        draw_categories(visible, starts, bits, units)
-        for i in range(n):
-            visible[i] = np.float32(units[i])
-    else:
-        for i in range(n):
-            visible[i] = np.float32(uniform(bits[i]) * (one + exp32(-visible[i])) < one)
+    for i in range(visible.shape[0]):
+        visible[i] = np.float32(uniform(bits[i]) * (one + exp32(-visible[i])) < one)
+
+
+@borrowing
+def _draw_groups(visible, n, starts, bits, units):
+    """Draw n visible units of a chain, in groups with one unit on, in place of their inputs."""
+    draw_categories(visible, starts, bits, units)
+    for i in range(n):
+        visible[i] = np.float32(units[i])
 
 
 @borrowing
@@ -159,34 +178,50 @@ def _to_visible(parameters, block, first, last, panel):
     """Write the inputs of the chains' visible units first <= i < last."""
     chains = block.chains
     n_chains = chains.units.shape[0]
-    visible = block.visible.units
     transpose(parameters[first:last, : panel.shape[0]], panel[:, : last - first])
     for c in range(n_chains):
-        _copy(visible[c, first:last], panel[block.hidden_parts[-1]])
-    add_layer(visible[:n_chains, first:last], panel[: chains.off.shape[0], : last - first], chains)
+        _copy(block.visible[c, first:last], panel[block.width])
+    sums = block.visible[:n_chains, first:last]
+    add_layer(sums, panel[: chains.off.shape[0], : last - first], chains)
 
 
 @borrowing
-def _to_hidden(parameters, block, n_rows, first, last):
-    """Write the inputs of hidden units first <= j < last of all rows."""
-    visible = block.visible
-    hidden = block.hidden
-    bias = parameters[block.visible_parts[-1], first:last]
+def _to_hidden(parameters, block, n_rows, part):
+    """Write what one part of the visible units of all rows adds to the inputs of hidden units, the
+    first one with their biases.
+    """
+    first = block.parts[part]
+    by_part = block.by_part
+    n = min(block.parts[part + 1], by_part.off.shape[0]) - first
+    width = block.width
+    sums = block.fields[part, :n_rows, :width]
     for r in range(n_rows):
-        _copy(hidden[r, first:last], bias)
-    rows = parameters[: visible.off.shape[0], first:last]
-    add_layer(hidden[:n_rows, first:last], rows, _some_rows(visible, n_rows))
+        own = block.fields[part, r, :width]
+        if part == 0:
+            _copy(own, parameters[block.parts[-1], :width])
+        else:
+            for j in range(width):
+                own[j] = 0.0
+    products = Layer(
+        by_part.indices[part],
+        by_part.factors[part],
+        by_part.counts[part],
+        block.visible[:, first : first + n],
+        by_part.off,
+    )
+    list_units(products, n_rows, n)
+    add_layer(sums, parameters[first : first + n, :width], _some_rows(products, n_rows))
 
 
 @borrowing
 def _add_gradient(parameters, block, n_rows, first, last, by_unit, change):
     """Add to the weights and biases of visible units first <= i < last what all rows contribute."""
-    visible = block.visible.units
+    visible = block.visible
     units = by_unit.units
-    n = min(last, block.visible.off.shape[0]) - first
+    n = min(last, block.by_part.off.shape[0]) - first
     transpose(visible[:, first:last], units[: last - first, : visible.shape[0]])
     list_units(by_unit, n, n_rows)
-    width = block.hidden_parts[-1]
+    width = block.width
     weights = parameters[first : first + n, :width]
     add_layer(weights, block.hidden[:n_rows, :width], _some_rows(by_unit, n))
     for i in range(n):
@@ -205,21 +240,25 @@ def train(parameters, average, data, block, starts, updates, first, last, key, s
 
     The hidden units of the persistent chains are `block.chains`. Visible units are in groups with
     one unit on, group g from starts[g] to starts[g + 1]; with a single start there are no groups.
-    Random numbers depend on (key, step + t, chain) alone, and the bits of results on nothing else,
-    as those of products do not depend on the parts they are made of. All threads of a team make the
-    same call, which does nothing without updates.
+    Random numbers depend on (key, step + t, chain) alone, and the bits of results on nothing else
+    but the parts. A thread has the same of these throughout, so that others need little of what it
+    writes: its sums for hidden units, and the units of its share of the rows. All threads of a team
+    make the same call, which does nothing without updates.
     """
     if first == last:
         return
     key0, key1 = key
     edges = updates.edges
     thread = team.thread
-    visible = block.visible.units
+    visible = block.visible
     hidden = block.hidden
+    fields = block.fields
+    parts = block.parts
     chains = block.chains.units
     n_chains = chains.shape[0]
-    n_visible = block.visible.off.shape[0]
+    n_visible = block.by_part.off.shape[0]
     n_hidden = block.chains.off.shape[0]
+    width = block.width
     bits = block.bits[thread]
     units = block.units[thread]
     panel = block.panel[thread]
@@ -231,58 +270,72 @@ def train(parameters, average, data, block, starts, updates, first, last, key, s
         block.by_unit.units[thread],
         block.by_unit.off,
     )
-    part = block.visible_parts[thread : thread + 2]
-    hidden_part = block.hidden_parts[thread : thread + 2]
-    hidden_bias = parameters[block.visible_parts[-1], hidden_part[0] : hidden_part[1]]
-    average_bias = average[block.visible_parts[-1], hidden_part[0] : hidden_part[1]]
+    n_parts = len(parts) - 1
+    first_part = n_parts * thread // team.n_threads
+    end_part = n_parts * (thread + 1) // team.n_threads
+    begin = parts[first_part]
+    end = parts[end_part]
+    grouped = starts.shape[0] > 1
 
     list_units(block.chains, n_chains, n_hidden, thread, team.n_threads)
     wait_for_all(team)
-    for start in range(part[0], part[1], PANEL):
-        _to_visible(parameters, block, start, min(start + PANEL, part[1]), panel)
+    for start in range(begin, end, PANEL):
+        _to_visible(parameters, block, start, min(start + PANEL, end), panel)
     for t in range(first, last):
         n_rows = n_chains + edges[t + 1] - edges[t]
+
+        if grouped:  # which may lie in several parts
+            wait_for_all(team)
+            for c in range(thread, n_chains, team.n_threads):
+                random_bits(bits, n_visible, key0, key1, step + t, c, _VISIBLE)
+                _draw_groups(visible[c], n_visible, starts, bits, units)
+            wait_for_all(team)
+        for part in range(first_part, end_part):
+            place = parts[part]
+            n = min(parts[part + 1], n_visible) - place
+            for r in range(n_rows):
+                own = visible[r, place : place + n]
+                if r >= n_chains:
+                    _copy_row(data, edges[t] + r - n_chains, place, own)
+                elif not grouped:
+                    random_bits(bits, n, key0, key1, step + t, r, _VISIBLE + _A_PART * part)
+                    _draw_visible(own, bits)
+            _to_hidden(parameters, block, n_rows, part)
         wait_for_all(team)
 
         for r in range(thread, n_rows, team.n_threads):
-            if r < n_chains:
-                random_bits(bits, n_visible, key0, key1, step + t, r, _VISIBLE)
-                _draw_visible(visible[r], n_visible, starts, bits, units)
-            else:
-                _copy_row(data, edges[t] + r - n_chains, visible[r])
-        list_units(block.visible, n_rows, n_visible, thread, team.n_threads)
-        wait_for_all(team)
-
-        _to_hidden(parameters, block, n_rows, hidden_part[0], hidden_part[1])
-        wait_for_all(team)
-
-        for r in range(thread, n_rows, team.n_threads):
-            _to_probability(hidden[r], n_hidden)
+            field = hidden[r, :width]
+            if team.n_threads > 1:
+                _copy(field, fields[0, r, :width])
+            for part in range(1, n_parts):
+                _add_multiple(field, np.float32(1.0), fields[part, r, :width])
+            _to_probability(field, n_hidden)
             coefficient = np.float32(updates.rates[t, 0])
             if r < n_chains:
                 coefficient = np.float32(-updates.rates[t, 1])
                 random_bits(bits, n_hidden, key0, key1, step + t, r, _HIDDEN)
-                _draw_hidden(hidden[r], chains[r], n_hidden, bits)
-            _scale(hidden[r], coefficient)
+                _draw_hidden(field, chains[r], n_hidden, bits)
+            _scale(field, coefficient)
             block.coefficients[r] = coefficient
         list_units(block.chains, n_chains, n_hidden, thread, team.n_threads)
         wait_for_all(team)
 
         # Parameters, and with them the inputs of the next visible units, which need no others.
-        for r in range(n_rows):
-            _add_multiple(hidden_bias, np.float32(1.0), hidden[r, hidden_part[0] : hidden_part[1]])
-        if updates.shares[t] > 0:
-            _move_average(average_bias, updates.shares[t], hidden_bias)
-        for start in range(part[0], part[1], PANEL):
-            end = min(start + PANEL, part[1])
-            if updates.shrinkages[t] > 0:
-                for i in range(start, end):
-                    keep = np.float32(1.0) - updates.shrinkages[t]
-                    _scale(parameters[i, : block.hidden_parts[-1]], keep)
-            _add_gradient(parameters, block, n_rows, start, end, by_unit, change)
+        if thread == 0:
+            bias = parameters[parts[-1], :width]
+            for r in range(n_rows):
+                _add_multiple(bias, np.float32(1.0), hidden[r, :width])
             if updates.shares[t] > 0:
-                for i in range(start, end):
+                _move_average(average[parts[-1], :width], updates.shares[t], bias)
+        for start in range(begin, end, PANEL):
+            stop = min(start + PANEL, end)
+            if updates.shrinkages[t] > 0:
+                for i in range(start, stop):
+                    _scale(parameters[i, :width], np.float32(1.0) - updates.shrinkages[t])
+            _add_gradient(parameters, block, n_rows, start, stop, by_unit, change)
+            if updates.shares[t] > 0:
+                for i in range(start, stop):
                     _move_average(average[i], updates.shares[t], parameters[i])
             if t + 1 < last:
-                _to_visible(parameters, block, start, end, panel)
+                _to_visible(parameters, block, start, stop, panel)
     wait_for_all(team)

@@ -60,8 +60,9 @@ class ImportanceSampling(SamplingEstimator):
         Standard error of log Z in nats at which draws from an explored proposal end, before there
         are `n_samples`. None: all are drawn.
     max_evaluations : int or None, default=None
-        Evaluations of the density, at most, of exploring (three quarters) and draws together. None:
-        20,000 and 4,000 for each dimension.
+        Evaluations of the density, at most, of exploring (three quarters) and draws together. More
+        are spent in part on larger populations, which find smaller modes. None: 20,000 and 4,000
+        for each dimension.
     transition : Transition or None, default=None
         The move of the chains at the target, as in `AIS`.
     checkpoint, checks, random_state, n_jobs, verbose

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from sklpf import BernoulliRBM
-from sklpf.models.rbm._learning import _WORK_FOR_THREADS
+from sklpf.models.rbm import _learning
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
@@ -141,13 +141,15 @@ def test_bits_depend_on_the_data_and_the_seed_alone(tmp_path):
 
 
 @pytest.mark.parametrize("share_on", [0.05, 0.5])
-def test_bits_do_not_depend_on_n_jobs(share_on):
-    """In threads that wait for one another, with sums of weight rows and with products."""
+def test_bits_do_not_depend_on_n_jobs(share_on, monkeypatch):
+    """In threads that wait for one another, with sums of weight rows and with products, for four
+    parts of the visible units.
+    """
+    monkeypatch.setattr(_learning, "_WORK_OF_PART", 300 * 260 * 60 // 4)
     X = (np.random.default_rng(0).random((60, 300)) < share_on).astype(np.float32)
     options = {"batch_size": 30, "n_iter": 2, "random_state": 0, "weight_decay": 0.01}
-    assert _WORK_FOR_THREADS < 300 * 260 * 60
     reference = BernoulliRBM(260, n_jobs=1, **options).fit(X)
-    for n_jobs in (2, 3):
+    for n_jobs in (2, 3, 4):
         assert_same_bits(BernoulliRBM(260, n_jobs=n_jobs, **options).fit(X), reference)
 
 
