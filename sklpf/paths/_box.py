@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,7 +83,7 @@ class Box(NamedTuple):
         """
         return np.clip(points, self.low, self.high)
 
-    def scaled(self, factor: Any) -> Box:
+    def scaled(self, factor: float | Array) -> Box:
         """Return the box in coordinates that are multiplied by a factor.
 
         Parameters
