@@ -16,10 +16,8 @@ from sklpf.paths import GeometricPath
 _N_EXPLORERS = 2
 # effective sample size after a step of beta
 _SHARE_EFFECTIVE = 1 / 220  # of the budget
-_FEWEST_EFFECTIVE = 4.0  # for each dimension
+_FEWEST_EFFECTIVE = (30, 8)  # a number, and as many more for each dimension
 _FRESH = (200, 30)  # draws from each half of the cover, and for each dimension
-_FEWEST_FRESH = 60
-_SHARE_OF_A_CHECK = 0.1  # of the budget, for draws from each half or walks, at most
 _GROWTH = 1.5  # of the effective sample size, where the search goes on
 _MOST_STAGES = 6
 _SHARE_OF_RISE = 0.3  # of what is left of the budget, for each explorer
@@ -73,12 +71,10 @@ def explore(
     """
     target = Target(evaluator or Evaluator(path))
     d = target.n_dimensions
-    n_effective = max(_SHARE_EFFECTIVE * budget, _FEWEST_EFFECTIVE * d)
+    n_effective = max(_SHARE_EFFECTIVE * budget, size(_FEWEST_EFFECTIVE, d))
     explorers = [
         Explorer(target, n_effective, stream.of("explorer", k)) for k in range(_N_EXPLORERS)
     ]
-    most_of_a_check = int(_SHARE_OF_A_CHECK * budget)
-    n_fresh = min(size(_FRESH, d), max(most_of_a_check, _FEWEST_FRESH))
     search = Search()
     efficiency = 0.0
     for stage in range(_MOST_STAGES):
@@ -86,7 +82,7 @@ def explore(
         for explorer in explorers:
             left = budget - target.n_evaluations
             explorer.rise(n_effective, _SHARE_OF_RISE * left)
-        joint = JointDraws(target, [each.proposal for each in explorers], n_fresh, rng)
+        joint = JointDraws(target, [each.proposal for each in explorers], size(_FRESH, d), rng)
         reached = min(explorer.beta for explorer in explorers)
         most = max(_SHARE_OF_SEARCH * target.n_evaluations, _LEAST_SEARCH * budget)
         most = min(most - search.n_evaluations, budget - target.n_evaluations)
@@ -96,7 +92,7 @@ def explore(
         if reached < 1:
             not_over = f"the particles stopped at inverse temperature {reached:.2g}"
         else:
-            moved, outside, nan_share = joint.walk(target, most_of_a_check, rng)
+            moved, outside, nan_share = joint.walk(target, rng)
             if joint.disagreement > LARGEST_T:
                 not_over = f"two explorers differ by {joint.disagreement:.1f} standard errors"
             elif outside > LARGEST_T:

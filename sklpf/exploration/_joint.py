@@ -13,7 +13,6 @@ from sklpf.exploration._target import Target
 from sklpf.uncertainty import effective_sample_size, log_mean_exp, standard_error
 
 _WALKERS = (40, 4)  # and for each dimension
-_FEWEST_WALKERS = 10
 _N_STEPS = 16
 _STEP_SIZES = (0.1, 0.35, 1.0)  # in units of the best for a Gaussian
 _JITTER = 1e-6  # of differences, in their units
@@ -65,12 +64,10 @@ class JointDraws:
     def _log_halves(self, u: Array, log_base: Array) -> Array:
         return np.array([each.log_density(u, log_base) for each in self.proposals])
 
-    def walk(
-        self, target: Target, most: int, rng: np.random.Generator
-    ) -> tuple[Array, float, float]:
+    def walk(self, target: Target, rng: np.random.Generator) -> tuple[Array, float, float]:
         """Return where random walks on the target end that begin at the draws by their weights, by
         how many standard errors they lead to where the mixture is thin, and the share of long
-        steps to where the density fails or is NaN. They take about `most` evaluations, at most.
+        steps to where the density fails or is NaN.
 
         Steps go along differences of draws (ter Braak 2006). Walks leave the target invariant, so
         that the mean of the bounded function q / (q + f / Z) is the same for them and for weighted
@@ -79,7 +76,7 @@ class JointDraws:
         if not np.isfinite(self.log_z):
             return self.u[:0], np.inf, 0.0
         d = target.n_dimensions
-        n = min(size(_WALKERS, d), max(most // _N_STEPS, _FEWEST_WALKERS))
+        n = size(_WALKERS, d)
         chosen = systematic(self.log_weights, 5 * n, rng.random())
         pool = self.u[chosen]
         start = rng.permutation(chosen)[:n]
