@@ -12,6 +12,7 @@ sum over states of the first is the score of a factor that all log densities lac
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +24,7 @@ from scipy.special import xlogy
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.alarms import raised
+from sklpf.partition.alarms import raised, threshold
 from sklpf.reweighting import mbar, mixture_weights
 from sklpf.uncertainty import t_bound
 
@@ -41,7 +42,7 @@ class OwnStates(NamedTuple):
     t : ndarray of shape (S,)
         The larger t statistic of every state that has draws.
     factor_bound, bound : float
-        What they exceed in 0.1 % of right runs, of all states together.
+        What they exceed in 0.5 % of right runs, and of all states together in 0.3 %.
     profiles, expected : ndarray of shape (S, S)
         Mean of q_j over the draws of every state, and what it should be.
     """
@@ -109,7 +110,8 @@ def own_state_alarms(run: PotentialRun) -> list[Alarm]:
 def own_states(
     run: PotentialRun,
     *,
-    n_bound_groups: int = 30,  # of the t statistics of correlated draws
+    n_bound_groups: int = 30,  # of the t statistics of states, with correlated draws
+    draws_per_group: float = 10.0,  # effective ones, of all states, for that of the factor
 ) -> OwnStates:
     """Return what draws say of the densities of their states.
 
@@ -153,7 +155,7 @@ def own_states(
         np.add.at(profiles, label[first], np.add.reduceat(q, first, axis=0))
 
     if run.given_groups is not None:
-        n_groups = run.n_groups
+        n_groups = n_factor_groups = run.n_groups
         sizes = np.bincount(cells, minlength=len(sums)).reshape(n_groups, n_states)
         by_group = sums.reshape(n_groups, n_states, -1)
         by_group = by_group - (sizes / n)[..., np.newaxis] * by_group.sum(axis=0)
@@ -162,15 +164,18 @@ def own_states(
         n_groups = n_bound_groups
         spread = np.maximum(squares - sums**2 / n[:, np.newaxis], 0.0)
         inefficiency = np.tile(n / run._draw_numbers.effective[states], (sums.shape[1], 1)).T
-        inefficiency[:, -1] = n / run.effective_of(factor_terms)[0][states]
+        effective = run.effective_of(factor_terms)[0][states]
+        n_factor_groups = max(effective.sum() / draws_per_group, 2.0)
+        inefficiency[:, -1] = n / effective
         variances = np.sum(spread * inefficiency, axis=0)
+    alarm = functools.partial(threshold, "not-of-this-density")
     # States that are equal to rounding say nothing.
     t = sums.sum(axis=0) / np.sqrt(variances + 1e-12 * len(labels))
     return OwnStates(
         factor_t=float(t[-1]),
         t=np.abs(t[:-1]).reshape(2, n_states).max(axis=0),
-        factor_bound=t_bound(n_groups),
-        bound=t_bound(n_groups, 2 * n_states),
+        factor_bound=t_bound(n_factor_groups, false_alarm=alarm("of_factor")),
+        bound=t_bound(n_groups, 2 * n_states, alarm("of_states")),
         profiles=profiles / n[:, np.newaxis],
         expected=run._sums.products[np.ix_(states, states)] / n[:, np.newaxis],
     )
