@@ -39,6 +39,7 @@ def test_every_row_and_sentence_is_raised():
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
+    strings |= {part for pair in raised() for part in pair}  # by the table's own functions too
     for kind, row in KINDS.items():
         assert {kind, *row.sentences} <= strings
 

@@ -313,7 +313,7 @@ def scored_per(model: Any, rows: Matrix, level: float, per: str | None) -> Score
     return model._words_scored(rows, level) if per == "word" else model._scored(rows, level)
 
 
-def check_per(name: str, model: Any, per: str | None) -> None:
+def check_per(name: str, model: object, per: str | None) -> None:
     """Raise ValueError or TypeError unless a model can score per document or word."""
     if per is None:
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from sklpf._utils.tables import decimals
 from sklpf.comparing import FitComparison, ModelComparison
 from sklpf.display._drawing import (
     FITS,
@@ -247,3 +248,17 @@ def _draw(
         axes.plot(getattr(interval, name), [line + apart * place] * 2, **style)
     fill = "k" if interval.converged else "none"
     axes.plot(interval.mean, line, "o", color="k", markerfacecolor=fill)
+    if isinstance(interval, _FromLogPartition) and np.ptp(interval.partition) > 0:
+        # Its error is often narrower than the mark.
+        low, high = interval.partition
+        in_left_half = interval.mean < np.mean(axes.get_xlim())
+        n = decimals(interval.mean, (high - low) / 4)
+        interval_text = f"{interval.mean:.{n}f} [{low:.{n}f}, {high:.{n}f}]"
+        axes.annotate(
+            interval_text,
+            (interval.mean, line),
+            xytext=(0, 7),
+            textcoords="offset points",
+            ha="left" if in_left_half else "right",
+            fontsize="small",
+        )

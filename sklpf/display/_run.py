@@ -21,6 +21,7 @@ from sklpf.display._drawing import (
     fitted_model,
     half_width_of,
     label_decades,
+    legend_above,
     result_of,
     title_of,
 )
@@ -585,4 +586,4 @@ def _draw_regions(
     axes.bar(place + 0.2, shares, width=0.4, label="share of draws")
     axes.set_ylabel("share of Z")
     axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
-    axes.legend()
+    legend_above(axes)

@@ -25,7 +25,7 @@ from sklpf.paths import (
 )
 
 _AT_ONCE = 6  # climbs
-_LEAST_MASS = np.log(0.002)  # share of Z of a part, by Laplace's method, that matters
+_LEAST_MASS = np.log(0.01)  # share of Z of a part, by Laplace's method, that matters
 _INSIDE = 0.99  # of a part's mass, within which a point is covered ...
 _HIGHER = 3.0  # ... unless the target is so many nats higher than the cover ...
 _LOW = 0.01  # ... or lower than at this share of its mass
@@ -36,6 +36,7 @@ _WIDER = 1.5  # in variance
 _DF = 5.0
 _TINY = 1e-300
 _N_NOT_EVALUATED = 100  # points of each kind that were not evaluated before
+_SHARE_SCATTERED = 0.4  # of a search, draws far and wide
 _STEP = 1e-5  # of numerical slopes, in units of parts
 _SHORTEST = 0.6  # Newton step of a part that explains a slope, in those of its scale
 
@@ -221,12 +222,13 @@ def new_parts(
 ) -> list[StudentT]:
     """Return t distributions at parts of the target that a cover lacks.
 
-    Climbs may begin at all points that were evaluated, first where the target is most above the
-    Gaussians of the cover; away from the mass by differences of draws; and where a mode would be
-    if labels were switched. Where the slope leads to the middle of a part, which takes d
-    evaluations to know, no climb is needed. The others climb on the target, each until it is in the
-    cover or in a part that was found. Climbs from the draws of the largest weights lead to where
-    the target is highest above the cover, such as the neck of a funnel.
+    Climbs may begin at all points that were evaluated, and at more that are drawn far and wide,
+    first where the target is most above the Gaussians of the cover; away from the mass by
+    differences of draws; and where a mode would be if labels were switched. Where the slope leads
+    to the middle of a part, which takes d evaluations to know, no climb is needed. The others climb
+    on the target, each until it is in the cover or in a part that was found. Climbs from the draws
+    of the largest weights lead to where the target is highest above the cover, such as the neck of
+    a funnel.
 
     Parameters
     ----------
@@ -248,7 +250,8 @@ def new_parts(
     climber.limit = first + max(most, 0) / 4
     climber.out_of_cover(joint.u[np.argsort(-joint.log_weights)[:_AT_ONCE]])
     climber.limit = np.inf
-    u, log_f = _starts(joint, explorers, climber, rng)
+    n_scattered = int(_SHARE_SCATTERED * max(end - target.n_evaluations, 0))
+    u, log_f = _starts(joint, explorers, climber, n_scattered, rng)
     n_tested = int(np.clip((end - target.n_evaluations) / 2 / target.n_dimensions, 1, len(u)))
     u = u[:n_tested]
     slopes = climber.slopes(u, log_f[:n_tested])
@@ -272,6 +275,7 @@ def _starts(
     joint: JointDraws,
     explorers: Sequence[Any],
     climber: Climber,
+    n_scattered: int,
     rng: np.random.Generator,
 ) -> tuple[Array, Array]:
     """Points where climbs may begin, (n, d), the best first, and their log densities (n,)."""
@@ -281,10 +285,12 @@ def _starts(
     away = centre + _FARTHER * (first - second)
     switched = mirrored(joint.u[np.argmax(joint.log_f)], _N_NOT_EVALUATED, rng)
     new = rng.permutation(np.concatenate([away, switched]))
+    scattered = [each.scattered(n_scattered // len(explorers)) for each in explorers]
+    to_evaluate = np.concatenate([new, *scattered])
 
-    u = np.concatenate([new, joint.u, *(each.points for each in explorers)])
+    u = np.concatenate([to_evaluate, joint.u, *(each.points for each in explorers)])
     known = [joint.log_f, *(each.log_f for each in explorers)]
-    log_f = np.concatenate([climber.target.log_density(new), *known])
+    log_f = np.concatenate([climber.target.log_density(to_evaluate), *known])
     surprising = np.argsort(-climber.surprise(u, log_f))
     any_of_all = rng.permutation(len(u))[: len(new)]
     # Two surprising points, a new one, and any.

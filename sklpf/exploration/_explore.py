@@ -21,7 +21,8 @@ _FRESH = (200, 30)  # draws from each half of the cover, and for each dimension
 _GROWTH = 1.5  # of the effective sample size, where the search goes on
 _MOST_STAGES = 6
 _SHARE_OF_RISE = 0.3  # of what is left of the budget, for each explorer
-_SHARE_OF_CLIMBS = 0.33  # of what has been evaluated
+_SHARE_OF_SEARCH = 0.33  # of what has been evaluated, by climbs and draws far and wide
+_LEAST_SEARCH = 0.15  # of the budget, for these
 LARGEST_T = 3.0  # standard errors between explorers, or by which walks lead out of the cover
 _BETTER = 1.2  # times as efficient, for which the search goes on
 EFFICIENT = 0.2  # effective share of draws, from which a cover is a proposal
@@ -80,11 +81,11 @@ def explore(
         rng = stream.of("stage", stage).generator()
         for explorer in explorers:
             left = budget - target.n_evaluations
-            explorer.rise(n_effective * _GROWTH**stage, _SHARE_OF_RISE * left)
+            explorer.rise(n_effective, _SHARE_OF_RISE * left)
         joint = JointDraws(target, [each.proposal for each in explorers], size(_FRESH, d), rng)
         reached = min(explorer.beta for explorer in explorers)
-        most = _SHARE_OF_CLIMBS * target.n_evaluations - search.n_evaluations
-        most = min(most, budget - target.n_evaluations)
+        most = max(_SHARE_OF_SEARCH * target.n_evaluations, _LEAST_SEARCH * budget)
+        most = min(most - search.n_evaluations, budget - target.n_evaluations)
         parts = new_parts(target, joint, explorers, most, search, rng)
         moved, nan_share = joint.u[:0], 0.0
         not_over = ""
@@ -105,6 +106,8 @@ def explore(
             break
         line = "exploring: {} evaluations, log Z about {:.2f}".format
         report(functools.partial(line, target.n_evaluations, joint.log_z))
+        if reached == 1:
+            n_effective *= _GROWTH
         for explorer in explorers:
             explorer.take(joint, moved, parts)
     return Cover(

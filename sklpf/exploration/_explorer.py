@@ -24,6 +24,7 @@ _MOST_AT_TARGET = 12
 _GOAL = 0.3  # effective share of draws, at which a rise ends
 _BETTER = 1.1  # times as efficient
 _PATIENCE = 3  # rounds that are not
+_PATIENCE_BELOW = 1.5  # times as many evaluations, where the target is not yet reached
 
 
 def size(numbers: tuple[int, int], d: int) -> int:
@@ -89,6 +90,22 @@ class Explorer:
         """Their log densities, (n,), in nats."""
         return self._log_f
 
+    def scattered(self, n: int) -> Array:
+        """Return n draws far and wide: half from the base, others from parts of all mixtures that
+        were fitted on the way, as many from each, with the longer tails of a proposal.
+        """
+        parts = [
+            part
+            for proposal, _ in self._proposals
+            if isinstance(proposal, Proposal)
+            for part in proposal.wide.components
+        ]
+        from_base = self.target.sample_base(n - n // 2 if parts else n, self._rng)
+        if not parts:
+            return from_base
+        wide = Mixture(parts).sample(n // 2, self._rng)
+        return np.concatenate([from_base, wide])
+
     def rise(self, n_effective: float, most: float) -> None:
         """Go up to the target, and there until draws are efficient or get no better.
 
@@ -97,7 +114,7 @@ class Explorer:
         n_effective : float
             Effective sample size after a step of beta.
         most : float
-            Evaluations, at most but for the last batch.
+            Evaluations, at most but for the last batch; half as many more below the target.
         """
         first = self.target.n_evaluations
         n_at_target = n_worse = 0
@@ -111,7 +128,8 @@ class Explorer:
             best = max(best, efficiency) if self.beta == 1 else 0.0
             if n_at_target >= _FEWEST_AT_TARGET and (best > _GOAL or n_worse >= _PATIENCE):
                 break
-            if self.target.n_evaluations - first > most:
+            spent = self.target.n_evaluations - first
+            if spent > (most if self.beta == 1 else _PATIENCE_BELOW * most):
                 break
 
     def take(self, joint: Any, moved: Array, parts: list[Any]) -> None:

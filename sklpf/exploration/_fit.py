@@ -12,11 +12,11 @@ from sklpf._utils.random import systematic
 from sklpf.paths import DEGREES_OF_FREEDOM, FittedParts, Mixture, with_tails
 
 _MOST_PARTS = 30
-_MOST_POINTS = 4000  # to which a mixture is fitted
+_MOST_POINTS = (2000, 100)  # to which a mixture is fitted, or for each dimension
 _PATIENCE = 2  # parts more than the best mixture has, beyond which none is tried
 _POINTS_OF_A_PART = 3.0  # effective points that a part needs, for each dimension
-_MOST_STEPS = 40  # of EM
-_GAIN = 1e-3  # nats of the mean log-likelihood, by which EM goes on
+_MOST_STEPS = 25  # of EM
+_GAIN = 3e-3  # nats of the mean log-likelihood, by which EM goes on
 _LEAST_WEIGHT = 1e-8  # of the largest: points below it are left out
 _RIDGE = 1e-7  # of the variances, which keeps covariances invertible
 
@@ -44,11 +44,12 @@ def fit_mixture(points: Array, log_weights: Array, rng: np.random.Generator) -> 
     kept = weights > _LEAST_WEIGHT * weights.max()
     x = points[kept]
     w = weights[kept] / weights[kept].sum()
-    if len(x) > _MOST_POINTS:
-        x = x[systematic(np.log(w), _MOST_POINTS, rng.random())]
-        x, numbers = np.unique(x, axis=0, return_counts=True)
-        w = numbers / _MOST_POINTS
     d = x.shape[1]
+    n_fitted = max(_MOST_POINTS[0], _MOST_POINTS[1] * d)
+    if len(x) > n_fitted:
+        x = x[systematic(np.log(w), n_fitted, rng.random())]
+        x, numbers = np.unique(x, axis=0, return_counts=True)
+        w = numbers / n_fitted
     n_effective = 1 / np.sum(w**2)
     mean = w @ x
     spread = np.sqrt(w @ (x - mean) ** 2)

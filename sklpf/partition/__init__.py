@@ -3,7 +3,7 @@
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._diagnostics import DIAGNOSTICS, Diagnostic
-from sklpf.partition._result import LevelRun, PartitionResult, Run
+from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.checks.missed_mass import CheckedMode
 from sklpf.partition.evidence import (
     DrawsFinding,
@@ -25,6 +25,7 @@ from sklpf.partition.levels import (
     ContinuousRun,
     ExchangeRun,
     LevelProcess,
+    LevelRun,
     ParallelTempering,
     PotentialRun,
     SteppingStone,

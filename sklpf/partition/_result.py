@@ -1,19 +1,17 @@
 """A Run, which sampling leaves of one log Z, and a PartitionResult, which is read from it: how
-sure it is, why it may not be trusted, and the diagnostics that say so. And the shared parts of
-runs over levels.
+sure it is, why it may not be trusted, and the diagnostics that say so.
 """
 
 from __future__ import annotations
 
 import contextlib
-import functools
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,14 +23,15 @@ from sklpf._utils.progress import duration_text
 from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short, with_error
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import DIAGNOSTICS
-from sklpf.partition._run_alarms import single_state_alarms
-from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.alarms import (
+    raised,
+    single_state_alarms,
+    threshold,
+)
 from sklpf.partition.checks import judge
 from sklpf.partition.checks._finding import Findings
 from sklpf.paths import Regions
-from sklpf.programs import NO_ROUNDS, Draws, LevelRound, Samples, with_round
-from sklpf.reweighting import MeanWeight, bar_ratios, level_process, mbar
-from sklpf.uncertainty import Difference, between_groups
+from sklpf.programs import NO_ROUNDS, Draws, with_round
 
 STATEMENTS = (
     "exact",
@@ -699,107 +698,6 @@ class RunInRounds(Run):
         }
 
 
-# log Z_k - log Z_0 (K,), or other numbers, of the independent groups to use
-Curve = Callable[[NDArray], NDArray]
-
-
-@dataclass(frozen=True, repr=False, kw_only=True)
-class LevelRun(RunInRounds):
-    """A run whose chains are in equilibrium at K levels, in G independent groups: what reweighting
-    reads, from its last round.
-
-    Attributes
-    ----------
-    has_boundary : bool
-        Whether states of level 0 may have f_1 = 0.
-    first_ratio : MeanWeight or None
-        log Z_1 / Z_0 from base draws, where some of these fall on points at which the target is 0.
-    history : ndarray of shape (R, 3)
-        log Z in nats, its standard error and the sweeps of all chains after each earlier round.
-    """
-
-    has_boundary: bool = False
-    first_ratio: MeanWeight | None = None
-
-    @property
-    def error_factor(self) -> float:
-        """Factor of errors of the jackknife over groups."""
-        return 1.0
-
-    if TYPE_CHECKING:  # a field or a property of the classes that extend it
-
-        @property
-        def last(self) -> LevelRound:
-            """The last round."""
-
-    def curve(self) -> Curve:
-        """Return log Z_k - log Z_0 as the sampler estimates it.
-
-        Returns
-        -------
-        callable
-            A function of the indices of the groups to use, which returns the curve, shape (K,), in
-            nats.
-        """
-        raise NotImplementedError
-
-    @property
-    def n_groups(self) -> int:
-        """Independent groups G: ladders, or groups of chains."""
-        return self.last.n_groups
-
-    @property
-    def samples(self) -> Samples:
-        """The states that were kept."""
-        return self.last.samples(self.ladder)
-
-    def pair_alarms(self) -> list[Alarm]:
-        """Return what speaks against ratios of neighbouring levels, beside what speaks against the
-        run.
-
-        Returns
-        -------
-        list of Alarm
-        """
-        return []
-
-    def to_xarray(self) -> Any:
-        """Return an xarray.Dataset of the states that were kept, with the dimensions chain, draw
-        and level.
-
-        ``log_f`` (chain, draw, level) is log f_k(x) at every level, but for a constant of every x
-        (nats); ``moved_at`` (chain, draw) the level that x was moved at; ``slope`` d log f / d beta
-        where the path has derivatives, at all levels, or one number where it is the same at all. A
-        chain is a ladder of `ParallelTempering`, whose draws are those of its levels in turn. ArviZ
-        takes the dataset as it is: ``arviz.ess(run.to_xarray()["log_f"])``.
-
-        Returns
-        -------
-        xarray.Dataset
-            Numbers in nats.
-
-        Raises
-        ------
-        ImportError
-            If xarray is not installed.
-        """
-        xarray = imported("xarray", "to_xarray")
-        samples = self.samples
-        levels = self.last.vector_levels
-        variables: dict[str, Any] = {
-            "log_f": (("chain", "draw", "level"), samples.vectors.reshape(*levels.shape, -1)),
-            "moved_at": (("chain", "draw"), levels),
-        }
-        n_slopes = samples.slopes.shape[1]
-        if n_slopes:
-            slopes = samples.slopes.reshape(*levels.shape, n_slopes)
-            one = n_slopes < len(self.ladder)
-            variables["slope"] = (
-                (("chain", "draw"), slopes[..., 0]) if one else (("chain", "draw", "level"), slopes)
-            )
-        return xarray.Dataset(variables, coords={"beta": ("level", self.ladder)})
-
-
 def single_result(name: str, given: object, remedy: str) -> PartitionResult:
     """The result of a fitted estimator, of a run, or as it is given; an error names what is none,
     or has rows.
@@ -816,116 +714,3 @@ def single_result(name: str, given: object, remedy: str) -> PartitionResult:
     if np.ndim(result.log_partition):
         raise ValueError(f"{name} has a log Z for each of {len(result.log_partition)} rows{remedy}")
     return result
-
-
-def check_run(run: object) -> None:
-    """Raise TypeError or ValueError unless a run can be reweighted."""
-    if hasattr(run, "betas"):
-        raise ValueError(
-            "run must be one with levels, got one with continuous beta, which RTS and"
-            ' rule="continuous" of ThermodynamicIntegration read: take RTS(continuous=False)'
-        )
-    if not isinstance(run, LevelRun):
-        raise TypeError(
-            "run must be run_ of a fitted ParallelTempering or RTS, or made by from_pymbar or"
-            f" from_tempering, got {type(run).__module__}.{type(run).__name__}"
-        )
-    if run.n_groups < 2:
-        raise ValueError(
-            f"run must have at least 2 independent groups, got {run.n_groups}: raise n_ladders"
-        )
-    if not run.last.pairs()[1].sum(axis=1).min() > 0:
-        raise ValueError("run holds no states: fit the sampler anew")
-
-
-def chained(run: LevelRun, ratios: Curve) -> Curve:
-    """Curve of ratios of neighbouring levels; of the first one as base draws say, where a run has
-    made these.
-    """
-    known = [] if run.first_ratio is None else [run.first_ratio.log_mean]
-    return lambda keep: np.r_[0.0, np.cumsum(np.r_[known, ratios(keep)[len(known) :]])]
-
-
-def readings_alarms(one: str, other: str, between: Difference, run: LevelRun) -> list[Alarm]:
-    """An alarm if two methods differ on the same run."""
-    if not between.alarms(run.n_groups):
-        return []
-    return [
-        raised(
-            "readings-differ",
-            "methods",
-            run.family,
-            one=one,
-            other=other,
-            value=between.value,
-            t=between.t,
-        )
-    ]
-
-
-def bar_curve(run: LevelRun) -> Curve:
-    """Curve of log Z by Bennett's acceptance ratio of neighbouring levels."""
-    pair_sums, counts = run.last.pairs()
-    return chained(run, bar_ratios(pair_sums, run.last.shift, counts))
-
-
-def mbar_curve(run: LevelRun) -> Curve:
-    """Curve of log Z by MBAR of the kept states."""
-    return mbar_of([kept_samples(run)])
-
-
-def mbar_of(parts: Sequence[Samples], guess: Array | None = None) -> Curve:
-    """Curve of log Z by MBAR of the states of some rounds, from a first guess of it (K,)."""
-
-    def solve(start, keep=None):
-        chosen = parts if keep is None else [each.of(keep) for each in parts]
-        vectors = np.concatenate([each.vectors for each in chosen])
-        return mbar(vectors, np.sum([each.counts for each in chosen], axis=0), start)
-
-    return functools.partial(solve, solve(guess))
-
-
-def level_process_curve(run: LevelRun) -> Curve:
-    """Curve of log Z by the stationary law of the level process of the kept states."""
-    samples = kept_samples(run)
-
-    def curve(keep):
-        chosen = samples.of(keep)
-        return level_process(chosen.vectors, chosen.levels, run.last.log_pseudo_prior)
-
-    return curve
-
-
-def first_pair(run: LevelRun) -> int:
-    """Index of the first pair of levels whose ratio can be estimated in both directions.
-
-    It is 1 where some draws of the base have f_1 = 0, which no state at level 1 has; the slopes of
-    the base's draws show them. Where an exchange run has no slopes, it is 1 for any path whose
-    support has a boundary.
-    """
-    unseen = run.has_boundary and not run.last.slopes.shape[-1]
-    return int(unseen or np.any(run.last.level_sums[:, :, 0, 1] == -np.inf))
-
-
-def between_by_slope(
-    level_sums: Array,
-    *,
-    fewest_states: int = 100,  # of a group at the target
-) -> float:
-    """Share of the variance of U at the target that lies between groups, by sums (2, G, K, 4).
-
-    It tells apart modes at nearly the same place of which one is much higher and narrower.
-    """
-    n, sums, squares, _ = level_sums[:, :, -1].sum(axis=0).T
-    # Means of few states differ by chance.
-    if n.min() < fewest_states or not np.isfinite(squares).all():
-        return 0.0
-    return between_groups(sums[:, np.newaxis], squares[:, np.newaxis], n)
-
-
-def kept_samples(run: LevelRun) -> Samples:
-    """The states that a run kept; ValueError if it kept none."""
-    samples = run.samples
-    if not len(samples.levels):
-        raise ValueError("run has kept no states with their vectors: fit the sampler anew")
-    return samples

@@ -6,11 +6,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
 
 from sklpf._utils.warnings import Alarm
 from sklpf.exploration import EFFICIENT, LARGEST_T
-from sklpf.uncertainty import FALSE_ALARM, MATERIAL_DIFFERENCE, MOST_BETWEEN
+from sklpf.uncertainty import FALSE_ALARM, MATERIAL_DIFFERENCE, MOST_BETWEEN, Difference
+
+if TYPE_CHECKING:
+    from sklpf.programs import Draws
 
 MATERIAL_BOUND = 0.05  # nats by which it is
 
@@ -715,3 +720,80 @@ def page() -> str:
         ]
     text = "\n\n".join(re.sub(r"\{[^{}]*\}", "…", part) for part in parts if part)
     return text.replace("%", " %").replace("  %", " %")
+
+
+# ---- alarms that a run shows by itself: of its weights, its error, and its states at the target
+def modes_alarms(
+    parts: str, share: float, family: str = "", most: float = MOST_BETWEEN, again: str = ""
+) -> list[Alarm]:
+    """An alarm if a larger share of the variance of the states at the target than `most` lies
+    between the parts; `again` says when they did before.
+    """
+    if share <= most:
+        return []
+    if np.isnan(share):
+        return [raised("few-states", "target", family, parts=parts)]
+    return [raised("not-mixed", "states", family, parts=parts, share=share, again=again)]
+
+
+def halves_alarms(drift: Difference, n_groups: int) -> list[Alarm]:
+    """An alarm if the halves of the last round differ by more than chance."""
+    if not drift.alarms(n_groups):
+        return []
+    return [raised("not-stationary", "last round", t=drift.t)]
+
+
+def single_state_alarms(draws: Draws | None, std_error: float) -> list[Alarm]:
+    """An alarm if few draws are all of them one state, and have one weight."""
+    if draws is None or std_error > threshold("few-states", "std_error_of_one_state"):
+        return []
+    if len(draws.points) >= threshold("few-states", "draws_of_one_state"):
+        return []
+    if len(draws.points) < 2 or np.any(draws.points != draws.points[0]):
+        return []
+    return [raised("few-states", "one state", "one state", n=len(draws.points))]
+
+
+def rounding_alarms(log_partition: float, rounding: float = 0.0) -> tuple[Alarm, ...]:
+    """An alarm if log f is rounded by too many nats: by as many as its path says, and at least by
+    as many as a number of the size of log Z.
+    """
+    if np.isfinite(log_partition):
+        rounding = max(rounding, float(np.spacing(abs(log_partition))))
+    if rounding <= threshold("rounding", "nats"):
+        return ()
+    return (raised("rounding", "log f", rounding=rounding),)
+
+
+def misses_tol(std_error: float, tol: float | None) -> bool:
+    """Return whether the standard error is above `tol` by more than its own noise."""
+    return tol is not None and bool(std_error > threshold("tol-missed", "noise") * tol)
+
+
+def tol_alarms(std_error: float, tol: float | None, family: str = "") -> list[Alarm]:
+    """An alarm if the standard error is above `tol` by more than its own noise."""
+    if not misses_tol(std_error, tol):
+        return []
+    return [raised("tol-missed", "error", family, error=std_error)]
+
+
+def weight_alarms(n: int, diagnostics: dict[str, Any], family: str) -> list[Alarm]:
+    """An alarm if the effective sample size of n weights is too small, by themselves or by the
+    reverse chains.
+    """
+    here = diagnostics["effective_sample_size"]
+    there = diagnostics.get("effective_sample_size_from_target", n)
+    needed = enough_effective(n)
+    if here < needed:
+        return [raised("few-effective", "weights", family, here=here, n=n, needed=needed)]
+    if there < needed:
+        return [
+            raised("few-effective", "weights from target", family, there=there, n=n, needed=needed)
+        ]
+    return []
+
+
+def enough_effective(n: int) -> float:
+    """The smallest effective sample size of n weights that is enough."""
+    enough = min(threshold("few-effective", "enough"), n / 4)
+    return max(threshold("few-effective", "fewest"), enough)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,17 @@ class Box(NamedTuple):
 
     @classmethod
     def everywhere(cls, d: int) -> Box:
-        """Return R^d."""
+        """Return R^d.
+
+        Parameters
+        ----------
+        d : int
+            Number of dimensions.
+
+        Returns
+        -------
+        Box
+        """
         return cls(np.full(d, -np.inf), np.full(d, np.inf))
 
     @property
@@ -46,13 +56,43 @@ class Box(NamedTuple):
         return np.isinf(self)
 
     def contains(self, points: Array) -> NDArray[np.bool_]:
-        """Return the mask of the points (n, d) in it, sides included."""
+        """Return which points lie in it, sides included.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, d)
+            In the coordinates of the sides.
+
+        Returns
+        -------
+        ndarray of shape (n,), bool
+        """
         return ~np.any((points < self.low) | (points > self.high), axis=1)
 
     def clip(self, points: Array) -> Array:
-        """Return the nearest points in it."""
+        """Return the nearest points in it.
+
+        Parameters
+        ----------
+        points : ndarray of shape (n, d)
+            In the coordinates of the sides.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+        """
         return np.clip(points, self.low, self.high)
 
-    def scaled(self, factor: Any) -> Box:
-        """Return the box in coordinates that are multiplied by a factor, a number or (d,)."""
+    def scaled(self, factor: float | Array) -> Box:
+        """Return the box in coordinates that are multiplied by a factor.
+
+        Parameters
+        ----------
+        factor : float or ndarray of shape (d,)
+            Positive.
+
+        Returns
+        -------
+        Box
+        """
         return Box(self.low * factor, self.high * factor)

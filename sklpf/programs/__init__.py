@@ -14,13 +14,16 @@ from sklpf.programs._annealing import (  # noqa: F401
     PILOT_NOISE_FACTOR,
     SETTLING,
     Arrivals,
+    ancestor_weights_of,
     anneal_forward,
+    anneal_populations,
     anneal_reverse,
     enough_levels,
     n_settling,
+    plan_runs,
     settle,
+    target_summaries,
 )
-from sklpf.programs._continuous import check_mass, temper_continuously  # noqa: F401
 from sklpf.programs._draws import MOST_DRAWS, draws_of, has_points, points_of  # noqa: F401
 from sklpf.programs._exchange import move_ladders, run_scans, start_ladders  # noqa: F401
 from sklpf.programs._learning import Learned, drift_between, learn  # noqa: F401
@@ -33,16 +36,10 @@ from sklpf.programs._plan import (  # noqa: F401
     check_finite,
     doubling,
     n_tuning_moves,
-    plan_runs,
+    segments,
     with_round,
 )
-from sklpf.programs._populations import (  # noqa: F401
-    ancestor_weights_of,
-    run_populations,
-    run_reverse_chains,
-    target_summaries,
-)
-from sklpf.programs._programs import Chains, anneal, log_ratio  # noqa: F401
+from sklpf.programs._programs import Chains, anneal, log_ratio, weighted_sums  # noqa: F401
 from sklpf.programs._rounds import Samples  # noqa: F401
 from sklpf.programs._tempering import (  # noqa: F401
     END_SHARE,

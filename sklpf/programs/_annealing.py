@@ -1,30 +1,37 @@
 """Annealing: chains that go through a whole ladder, up from the base or down from the target, with
-their weights. Several rows of data go together, each with a ladder and a move of its own.
+their weights. Several rows of data go together, each with a ladder and a move of its own. Chains
+that form populations are resampled by their weights on the way: sequential Monte Carlo.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from sklpf._utils.numbers import LARGEST, Array, Integers
 from sklpf._utils.parallel import run_segments
-from sklpf._utils.random import Stream
-from sklpf.paths import concatenate, has, n_chains, take
+from sklpf._utils.random import REDRAW, Stream, concatenate_streams, seeded, systematic
+from sklpf.paths import concatenate, has, make_ladder, n_chains, respace, take
 from sklpf.programs._plan import (
     Plan,
+    blocks_of_groups,
+    check_alive,
+    check_ends,
     check_finite,
     equal_blocks,
+    n_tuning_moves,
     running_log_partition,
     segments,
     with_round,
 )
-from sklpf.programs._programs import Chains, anneal, concatenate_chains
+from sklpf.programs._programs import Chains, anneal, concatenate_chains, weighted_sums
 from sklpf.reweighting import mean_weight
-from sklpf.transitions import RowBatch, batch_rows
+from sklpf.transitions import RowBatch, batch_rows, stream_uniforms
+from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 _LARGEST_BLOCK = 32
 SETTLING = 100  # sweeps at the target before chains that begin there are reversed or taken as draws
@@ -44,8 +51,21 @@ class Arrivals(NamedTuple):
     acceptance: Array | None
 
 
+class Populations(NamedTuple):
+    """G populations of N particles at the target: the particles, one population after the other,
+    and what happened at every level.
+    """
+
+    log_weights: Array  # (G, N), since the last resampling
+    state: Any
+    acceptance: Array | None  # (K - 1,)
+    log_mean: Array  # (G,): log of the product of the mean weights at earlier resamplings
+    ancestors: Integers  # (G, N)
+    records: Array  # (G, K - 1, 3): log mean, effective size, resampled
+
+
 def anneal_forward(
-    plans: Sequence[Plan], n: int, stream: str, n_jobs=None, checkpoint=None
+    plans: Sequence[Plan], n: int, stream: str, n_jobs=None, checkpoint=None, keeps_steps=False
 ) -> list[Arrivals]:
     """Take n forward chains of every row through its whole ladder, from exact base draws.
 
@@ -57,22 +77,71 @@ def anneal_forward(
         Chains of each.
     stream : str
         Name of the random stream.
+    keeps_steps : bool
+        Whether log weights are given step by step, (n, K - 1).
     """
     orders = [np.arange(len(plan.path.ladder)) for plan in plans]
 
     def start(path, stream, n):
         return path.sample_base(n, stream)
 
-    return _anneal(plans, start, orders, n, stream, n_jobs, checkpoint)
+    program = _annealing(plans, orders, n, stream, keeps_steps=keeps_steps)
+    return _run(program, start, n_jobs, checkpoint)
+
+
+def anneal_populations(
+    plan: Plan,
+    n_populations: int,
+    n_particles: int,
+    resample_at: float,
+    n_jobs=None,
+    checkpoint=None,
+) -> Populations:
+    """Take populations through the whole ladder, from exact base draws (Del Moral, Doucet & Jasra
+    2006).
+
+    At every level particles are weighted and moved, and then resampled if their effective number is
+    less than `resample_at` times n_particles.
+    """
+
+    def start(path, stream, n):
+        return concatenate([path.sample_base(n_particles, own) for own, _ in stream.rows()])
+
+    orders = [np.arange(len(plan.path.ladder))]
+    groups: Any = np.arange(n_populations)[:, np.newaxis]
+    if plan.transition.joins_rows:
+        n = n_populations * n_particles
+        groups = blocks_of_groups(plan.path, plan.transition, n_populations, n)
+    program = _annealing(
+        [plan],
+        orders,
+        n_populations * n_particles,
+        "forward",
+        blocks=[len(each) * n_particles for each in groups],
+        n_particles=n_particles,
+        resample_at=resample_at,
+    )
+    arrived, *populations = _run(program, start, n_jobs, checkpoint)
+    log_weights = arrived.log_weights.reshape(n_populations, n_particles)
+    return Populations(log_weights, *arrived[1:], *populations)
 
 
 def anneal_reverse(
-    plans, starts, n_chains_per_start, stream, n_jobs=None, checkpoint=None, settles=False
+    plans,
+    starts,
+    n_chains_per_start,
+    stream,
+    n_jobs=None,
+    checkpoint=None,
+    settles=False,
+    keeps_steps=False,
 ) -> list[Array]:
     """Log weights (n_starts, n_chains_per_start) of reverse chains of every row through its whole
     ladder from the states in `starts`, one state a row.
 
-    Those that settle make `n_settling` sweeps at the target before.
+    Those that settle make `n_settling` sweeps at the target before. With `keeps_steps` the log
+    weights of a single chain of every start are given step by step down the ladder, (n_starts,
+    K - 1).
     """
     start = functools.partial(_from_starts, plans, starts, n_chains_per_start)
     n = n_chains(starts[0]) * n_chains_per_start
@@ -81,7 +150,10 @@ def anneal_reverse(
         np.r_[np.full(n_settling(last) if settles else 0, last), np.arange(last, -1, -1)]
         for last in lasts
     ]
-    arrivals = _anneal(plans, start, orders, n, stream, n_jobs, checkpoint, reverse=True)
+    program = _annealing(plans, orders, n, stream, reverse=True, keeps_steps=keeps_steps)
+    arrivals = _run(program, start, n_jobs, checkpoint)
+    if keeps_steps:
+        return [of_row.log_weights[:, -last:] for of_row, last in zip(arrivals, lasts)]
     return [of_row.log_weights.reshape(-1, n_chains_per_start) for of_row in arrivals]
 
 
@@ -96,7 +168,8 @@ def settle(plan, starts, n_sweeps, stream, n_jobs=None, checkpoint=None) -> Any:
     """The state of chains that made `n_sweeps` sweeps at the target."""
     order = np.full(n_sweeps + 1, len(plan.path.ladder) - 1)
     start = functools.partial(_from_starts, [plan], [starts], 1)
-    return _anneal([plan], start, [order], n_chains(starts), stream, n_jobs, checkpoint)[0].state
+    program = _annealing([plan], [order], n_chains(starts), stream)
+    return _run(program, start, n_jobs, checkpoint)[0].state
 
 
 def _from_starts(plans, starts, n_chains_per_start, path, stream, n):
@@ -110,52 +183,67 @@ def _from_starts(plans, starts, n_chains_per_start, path, stream, n):
     return concatenate(states)
 
 
-def _anneal(plans, start, orders, n, stream, n_jobs, checkpoint, reverse=False) -> list[Arrivals]:
-    """Take n chains of every row through the levels in `orders`.
-
-    start(path, stream, n) returns the state of a block's chains; sweep 0 of a stream is its own.
-    """
+def _annealing(plans, orders, n, stream, blocks=None, **options) -> _Annealing:
+    """The program that takes n chains of every row through the levels in `orders`."""
     path = plans[0].path
     largest = path.n_chains_per_block
-    blocks = equal_blocks(n, _LARGEST_BLOCK) if largest is None else equal_blocks(n, largest, 1)
-    ends = [segments(len(order) - 1, path.n_moves_per_segment) for order in orders]
-    schedule = _LevelSchedule(
+    if blocks is None:
+        blocks = equal_blocks(n, _LARGEST_BLOCK) if largest is None else equal_blocks(n, largest, 1)
+    return _Annealing(
         plans=plans,
         keys=[plan.stream(stream).key for plan in plans],
         orders=orders,
-        reverse=reverse,
         first=np.concatenate([[0], np.cumsum(blocks)]).tolist(),
-        ends=ends,
+        ends=[segments(len(order) - 1, path.n_moves_per_segment) for order in orders],
+        **options,
     )
-    summarises = len(plans) == 1 and orders[0][0] == 0 and path.base_log_partition is not None
+
+
+def _run(program: _Annealing, start, n_jobs, checkpoint) -> list[Any]:
+    """Arrivals of every row; of populations of the one row, and what is counted of them.
+
+    start(path, stream, n) returns the state of a block's chains; sweep 0 of a stream is its own.
+    """
+    path = program.plans[0].path
+    order = program.orders[0]
+    is_one = len(program.plans) == 1 and not program.keeps_steps
+    summarises = is_one and order[0] == 0 and path.base_log_partition is not None
     carries = run_segments(
-        functools.partial(schedule.begin, start),
-        schedule.advance,
-        len(blocks),
-        sorted(set().union(*ends)),
+        functools.partial(program.begin, start),
+        program.advance,
+        len(program.first) - 1,
+        sorted(set().union(*program.ends)),
         n_jobs=n_jobs,
         checkpoint=checkpoint,
-        stage="reverse" if reverse else "anneal",
-        so_far=functools.partial(_so_far, path, orders[0]) if summarises else None,
+        stage=program.stage,
+        so_far=functools.partial(_so_far, path, order) if summarises else None,
     )
-    arrivals = []
-    for own_ends, own_blocks in zip(ends, zip(*carries)):
-        chains, log_weights, accepted = zip(*own_blocks)
-        lengths = np.diff(own_ends)
-        rates = np.repeat(np.diff(np.sum(accepted, axis=0)) / (n * lengths), lengths)
+    found: list[Any] = []
+    for ends, of_blocks in zip(program.ends, zip(*carries)):
+        chains, log_weights, accepted, *of_populations = zip(*of_blocks)
+        lengths = np.diff(ends)
+        gains = np.diff(np.sum(accepted, axis=0)[:-1])
+        rates = np.repeat(gains / (program.first[-1] * lengths), lengths)
         acceptance = None if np.isnan(rates).any() else rates
         state = concatenate_chains(chains).state
-        arrivals.append(Arrivals(np.concatenate(log_weights), state, acceptance))
-    return arrivals
+        found.append(Arrivals(np.concatenate(log_weights), state, acceptance))
+        found += map(np.concatenate, of_populations)
+    return found
 
 
 def _so_far(path, order, end, carries) -> str:
     """log Z of the level that forward chains have reached, with its standard error."""
-    log_weights = np.concatenate([rows[0][1] for rows in carries])
-    return running_log_partition(path, int(order[end]), log_weights)
+    terms = []
+    for ((_, log_weights, _, *of_populations),) in carries:
+        if of_populations:
+            log_mean = of_populations[0]
+            log_weights = log_mean + log_mean_exp(log_weights.reshape(len(log_mean), -1), axis=1)
+        terms.append(log_weights)
+    return running_log_partition(path, int(order[end]), np.concatenate(terms))
 
 
-class _LevelSchedule(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class _Annealing:
     """The way of all rows' chains through their levels, in blocks with equally many chains of each
     row. A row that is through leaves the others.
     """
@@ -163,22 +251,48 @@ class _LevelSchedule(NamedTuple):
     plans: Sequence[Plan]
     keys: Sequence[tuple[int, int]]
     orders: Sequence[Integers]  # levels that each row's chains pass
-    reverse: bool
     first: list[int]  # first chain of every block, and the end
     ends: Sequence[list[int]]  # moves after which each row's segments end, 0 included
+    reverse: bool = False
+    keeps_steps: bool = False  # of log weights
+    n_particles: int = 0  # of a population; 0 where chains are independent
+    resample_at: float = 0.0  # share of the particles that are effective
+
+    @property
+    def stage(self) -> str:
+        """Its name within a run."""
+        return "reverse" if self.reverse else "populations" if self.n_particles else "anneal"
 
     def batch(self, block: int, rows: Sequence[int], step: int) -> tuple[int, RowBatch]:
         """Number of chains of each row in a block, and what those of some rows move on."""
         first, end = self.first[block : block + 2]
-        streams = [Stream(self.keys[t], first, step) for t in rows]
-        return end - first, batch_rows([self.plans[t] for t in rows], streams, end - first)
+        n = end - first
+        size = self.n_particles or n
+        streams: list[Any] = [
+            concatenate_streams(
+                [Stream(self.keys[t], chain, step) for chain in range(first, end, size)], size
+            )
+            for t in rows
+        ]
+        return n, batch_rows([self.plans[t] for t in rows], streams, n)
 
     def begin(self, start: Callable[..., Any], block: int) -> tuple:
-        """Chains, log weights and summed acceptance of every row."""
+        """Chains, log weights and acceptance of every row, summed until each of its segments ends
+        and until now; of populations the log of their mean weights, ancestors and records.
+        """
         n, (path, transition, stream, _) = self.batch(block, range(len(self.plans)), 0)
         state = start(path, stream, n * len(self.plans))
         chains = Chains.start(path, transition, state, stream)
-        return tuple((_those_of(chains, own), np.zeros(n), np.zeros(1)) for _, own in stream.rows())
+        log_weights = np.zeros((n, 0)) if self.keeps_steps else np.zeros(n)
+        of_populations: tuple = ()
+        if self.n_particles:
+            n_populations = n // self.n_particles
+            ancestors = np.tile(np.arange(self.n_particles), (n_populations, 1))
+            of_populations = np.zeros(n_populations), ancestors, np.empty((n_populations, 0, 3))
+        return tuple(
+            (_those_of(chains, own), log_weights, np.zeros(2), *of_populations)
+            for own in _row_slices(len(self.plans), n)
+        )
 
     def advance(self, block: int, begin: int, end: int, carry: tuple) -> tuple:
         """Likewise after a segment. Acceptance is noted at the ends of the row's own segments, so
@@ -190,23 +304,151 @@ class _LevelSchedule(NamedTuple):
         levels = np.repeat(first_levels + passed, n, axis=1)
         chains = concatenate_chains([carry[t][0] for t in moving])
         log_weights = np.concatenate([carry[t][1] for t in moving])
-        chains, log_weights = anneal(
-            path, transition, chains, levels, stream, self.reverse, log_weights
-        )
-        check_finite(log_weights, allow_zero=path.has_boundary)
-        accepted = transition.accepted(chains.auxiliary)
+        sums = [carry[t][2].copy() for t in moving]
+        populations = list(carry[0][3:])
+        n_steps = 1 if self.keeps_steps or self.n_particles else end - begin
+        for step in range(begin, end, n_steps):
+            some = levels[step - begin : step - begin + n_steps + 1]
+            before = transition.accepted(chains.auxiliary)
+            own_stream = stream.at(step + 1)
+            given = 0.0 if self.keeps_steps else log_weights
+            chains, log_weights_now = anneal(
+                path, transition, chains, some, own_stream, self.reverse, given
+            )
+            check_finite(log_weights_now, allow_zero=path.has_boundary)
+            if self.keeps_steps:
+                log_weights_now = np.column_stack([log_weights, log_weights_now])
+            log_weights = log_weights_now
+            after = transition.accepted(chains.auxiliary)
+            for of_row, own in zip(sums, _row_slices(len(moving), n)):
+                of_row[-1] += np.nan if after is None else np.sum(after[own] - before[own])
+            if populations:
+                chains, log_weights, populations = self._resampled(
+                    path, chains, log_weights, populations, own_stream
+                )
         rows = list(carry)
-        for t, (_, own) in zip(moving, stream.rows()):
-            sums = carry[t][2]
+        for t, of_row, own in zip(moving, sums, _row_slices(len(moving), n)):
             if end in self.ends[t]:
-                sums = np.append(sums, np.nan if accepted is None else np.sum(accepted[own]))
-            rows[t] = _those_of(chains, own), log_weights[own], sums
+                of_row = np.append(of_row, of_row[-1])
+            rows[t] = _those_of(chains, own), log_weights[own], of_row, *populations
         return tuple(rows)
 
+    def _resampled(self, path, chains, log_weights, populations, stream) -> tuple:
+        """Particles after those of populations with too few effective ones, but for the last
+        level's, are drawn by weight; and the record of this level.
+        """
+        log_mean, ancestors, records = populations
+        n = self.n_particles
+        log_weights = log_weights.reshape(-1, n)
+        effective = effective_sample_size(log_weights, axis=1)
+        total = log_mean + log_mean_exp(log_weights, axis=1)
+        is_uneven = (effective > 0) & (effective < self.resample_at * n)
+        resamples = is_uneven & (records.shape[1] + 2 < len(self.orders[0]))
+        index = np.arange(log_weights.size).reshape(log_weights.shape)
+        for g, (own, _) in enumerate(stream.rows()):
+            if resamples[g]:
+                uniform = float(stream_uniforms(own.of("resampling"), 1, REDRAW)[0])
+                index[g] = g * n + systematic(log_weights[g], n, uniform)
+        if resamples.any():
+            chains = chains.take(path, index.ravel())
+        record = np.stack([total, effective, resamples], axis=1)[:, np.newaxis]
+        return (
+            chains,
+            np.where(resamples[:, np.newaxis], 0.0, log_weights).ravel(),
+            [
+                np.where(resamples, total, log_mean),
+                ancestors.ravel()[index],
+                np.concatenate([records, record], axis=1),
+            ],
+        )
 
-def _those_of(chains, row) -> Chains:
-    """The chains of a row, which are next to each other."""
-    return Chains(*(take(part, row) for part in chains))
+
+def _row_slices(n_rows: int, n: int) -> list[slice]:
+    """The places of every row's n chains, which are next to each other."""
+    return [slice(row * n, (row + 1) * n) for row in range(n_rows)]
+
+
+def _those_of(chains, own) -> Chains:
+    """The chains in some places."""
+    return Chains(*(take(part, own) for part in chains))
+
+
+def ancestor_weights_of(populations: Populations) -> Array:
+    """Log of the weight of the descendants of every particle that started, (G, N)."""
+    log_weights = populations.log_mean[:, np.newaxis] + populations.log_weights
+    largest = log_weights.max(axis=1, keepdims=True)
+    largest = np.where(largest == -np.inf, 0.0, largest)
+    n_populations, n = log_weights.shape
+    ancestor = np.arange(n_populations)[:, np.newaxis] * n + populations.ancestors
+    weights = np.exp(log_weights - largest)
+    sums = np.bincount(ancestor.ravel(), weights=weights.ravel(), minlength=ancestor.size)
+    with np.errstate(divide="ignore"):
+        return largest + np.log(sums.reshape(n_populations, n))
+
+
+def target_summaries(path, populations: Populations) -> Array:
+    """Weighted means of the summaries of populations' states and of their squares, (G, 2, S); NaN
+    without weights.
+    """
+    log_weights = populations.log_weights
+    with np.errstate(invalid="ignore"):  # -inf - (-inf)
+        weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    summaries = path.summary(populations.state).reshape(*weights.shape, -1)
+    return np.array([weighted_sums(*each) for each in zip(weights, summaries)])
+
+
+def plan_runs(
+    paths,
+    transition,
+    ladder,
+    n_temperatures,
+    n_chains,
+    seeds,
+    *,
+    pilot_share: int = 20,  # a pilot has so many times fewer levels
+) -> list[Plan]:
+    """Fix the ladder and tune the move, for every row of data; of a path without rows for itself.
+
+    "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot and places the levels at
+    equal cumulative spread. A move that has a pilot of its own tells the spread at once; others are
+    tuned on the ladder.
+    """
+    keys = [seeded(seed).of("tuning").key for seed in seeds]
+    adaptive = isinstance(ladder, str) and ladder == "adaptive"
+    n_levels = max(2, n_temperatures // pilot_share)
+    first = make_ladder("linear", n_levels) if adaptive else make_ladder(ladder, n_temperatures)
+    paths = [path.with_ladder(first) for path in paths]
+    check_ends(paths[0])
+    if len(paths) == 1:
+        tuned = [transition.tune(paths[0], keys[0])]
+    else:
+        tuned = transition.tune_rows(paths, keys)
+    plans = [
+        Plan(path, move, seed, n_tuning_moves(transition, move))
+        for path, move, seed in zip(paths, tuned, seeds)
+    ]
+    if not adaptive:
+        return plans
+    return [
+        _respaced(plan, transition, n_temperatures, n_chains, key) for plan, key in zip(plans, keys)
+    ]
+
+
+def _respaced(plan, transition, n_temperatures, n_chains, key) -> Plan:
+    """The plan with levels at equal cumulative spread."""
+    path = plan.path
+    pilot = plan.transition.pilot
+    if pilot is not None and len(pilot.betas) > 1:
+        cost = (pilot.spread[1:] + pilot.spread[:-1]) / 2 * np.diff(pilot.betas)
+        return plan._replace(path=path.with_ladder(respace(pilot.betas, cost, n_temperatures)))
+    steps = anneal_forward([plan], n_chains, "pilot", keeps_steps=True)[0].log_weights
+    check_alive(steps[:, -1])
+    spread = np.array([ratios[ratios > -np.inf].std() for ratios in steps.T])
+    path = path.with_ladder(respace(path.ladder, spread, n_temperatures))
+    tuned = transition.tune(path, key)
+    n_pilot = n_chains * len(spread) + n_tuning_moves(transition, tuned)
+    return Plan(path, tuned, plan.seed, plan.n_sweeps + n_pilot)
 
 
 def enough_levels(

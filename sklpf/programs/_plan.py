@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.tables import with_error
-from sklpf.paths import COVER, LADDERS, Path, concatenate, make_ladder, respace
-from sklpf.programs._programs import Chains, anneal
+from sklpf.paths import COVER, LADDERS, Path, concatenate
 from sklpf.reweighting import mean_weight
 
 # a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
@@ -144,72 +143,6 @@ class Plan(NamedTuple):
         return seeded(self.seed).of(*name)
 
 
-def plan_runs(
-    paths,
-    transition,
-    ladder,
-    n_temperatures,
-    n_chains,
-    seeds,
-    *,
-    pilot_share: int = 20,  # a pilot has so many times fewer levels
-) -> list[Plan]:
-    """Fix the ladder and tune the move, for every row of data; of a path without rows for itself.
-
-    "adaptive" measures the spread of log f_(k+1) - log f_k in a pilot and places the levels at
-    equal cumulative spread. A move that has a pilot of its own tells the spread at once; others are
-    tuned on the ladder.
-    """
-    keys = [seeded(seed).of("tuning").key for seed in seeds]
-    adaptive = isinstance(ladder, str) and ladder == "adaptive"
-    n_levels = max(2, n_temperatures // pilot_share)
-    first = make_ladder("linear", n_levels) if adaptive else make_ladder(ladder, n_temperatures)
-    paths = [path.with_ladder(first) for path in paths]
-    check_ends(paths[0])
-    if len(paths) == 1:
-        tuned = [transition.tune(paths[0], keys[0])]
-    else:
-        tuned = transition.tune_rows(paths, keys)
-    plans = [
-        Plan(path, move, seed, n_tuning_moves(transition, move))
-        for path, move, seed in zip(paths, tuned, seeds)
-    ]
-    if not adaptive:
-        return plans
-    return [
-        _respaced(plan, transition, n_temperatures, n_chains, key) for plan, key in zip(plans, keys)
-    ]
-
-
-def _respaced(plan, transition, n_temperatures, n_chains, key) -> Plan:
-    """The plan with levels at equal cumulative spread."""
-    path = plan.path
-    pilot = plan.transition.pilot
-    if pilot is not None and len(pilot.betas) > 1:
-        cost = (pilot.spread[1:] + pilot.spread[:-1]) / 2 * np.diff(pilot.betas)
-        return plan._replace(path=path.with_ladder(respace(pilot.betas, cost, n_temperatures)))
-    spread = _measured_spread(path, plan.transition, n_chains, plan.stream("pilot"))
-    path = path.with_ladder(respace(path.ladder, spread, n_temperatures))
-    tuned = transition.tune(path, key)
-    n_pilot = n_chains * len(spread) + n_tuning_moves(transition, tuned)
-    return Plan(path, tuned, plan.seed, plan.n_sweeps + n_pilot)
-
-
 def n_tuning_moves(transition, tuned) -> int:
     """Moves that it took to tune a transition: none if it had been tuned before."""
     return 0 if tuned is transition or tuned.pilot is None else tuned.pilot.n_moves
-
-
-def _measured_spread(path, transition, n_chains, stream):
-    """Standard deviation over chains of log f_(k+1) - log f_k during one annealing pass, shape (K -
-    1,).
-    """
-    chains = Chains.start(path, transition, path.sample_base(n_chains, stream), stream)
-    spread = np.empty(len(path.ladder) - 1)
-    for k in range(len(spread)):
-        levels = np.full((2, n_chains), [[k], [k + 1]])
-        chains, log_ratios = anneal(path, transition, chains, levels, stream.at(k + 1))
-        log_ratios = check_finite(log_ratios, allow_zero=path.has_boundary)
-        check_alive(log_ratios)
-        spread[k] = log_ratios[log_ratios > -np.inf].std()
-    return spread

@@ -4,9 +4,10 @@ trusted.
 
 import numpy as np
 import pytest
+from marks import large
 from scipy import integrate, stats
 
-from sklpf import BernoulliRBM, Gaussian, GeometricPath, Path, Uniform
+from sklpf import BernoulliRBM, Gaussian, GeometricPath, Mixture, Path, Uniform
 from sklpf._utils.random import seeded
 from sklpf.exploration import explore
 from sklpf.partition import ImportanceSampling
@@ -85,7 +86,30 @@ def test_intervals_cover(name):
     assert len(z) >= 4
     # of 5 normal errors one is beyond 4 with probability 3e-4
     assert np.max(np.abs(z)) < 4
-    assert max(each.result_.n_sweeps for each in fits) < 9_000
+    assert max(each.result_.n_sweeps for each in fits) < 13_000
+
+
+def narrow_and_wide(seed, d=3):
+    """log f and log Z of two to five turned Gaussians, up to ten times as wide as one another."""
+    rng = np.random.default_rng([d, seed])
+    n_parts = rng.integers(2, 6)
+    widths = 0.15 * 10 ** rng.uniform(0, 1, n_parts)
+    factors = rng.normal(size=(n_parts, d, 2 * d)) * widths[:, np.newaxis, np.newaxis]
+    covariances = factors @ factors.swapaxes(1, 2) / (2 * d)
+    means = rng.normal(0, 2.5, (n_parts, d))
+    parts = [Gaussian(*each) for each in zip(means, covariances)]
+    mixture = Mixture(parts, rng.dirichlet(np.ones(n_parts)))
+    return mixture.log_density, Gaussian(np.zeros(d), 9.0), None, 0.0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n", [3, large(40)])
+def test_parts_of_very_different_widths_are_all_found(n):
+    fits = [explored(path_to(narrow_and_wide(seed)), seed, tol=0.1) for seed in range(n)]
+    z = [each.log_partition_ / each.log_partition_std_error_ for each in fits if each.converged_]
+    assert len(z) >= 0.9 * n
+    # of 40 normal errors one is beyond 4.5 with probability 3e-4
+    assert np.max(np.abs(z)) < 4.5
 
 
 def test_evaluations_are_counted_exactly():

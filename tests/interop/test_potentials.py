@@ -244,10 +244,25 @@ def test_five_draws_of_a_state_are_too_few_and_one_is_an_error():
         from_pymbar(harmonic([1] * 4), [1] * 4)
 
 
-def test_a_state_that_the_others_hardly_see_is_refused():
-    n_k = [500, 500, 0]
-    far = from_pymbar(harmonic(n_k, places=(0, 1, 6), stiffness=(1, 1, 1)), n_k).read()
-    assert any("state 2 has no draws" in reason for reason in far.reasons)
+def test_alarms_of_states_far_apart_follow_the_numbers_that_results_show():
+    """Two states, and a third without draws, at growing distances."""
+    seen = []
+    for place in np.arange(2.5, 6.0, 0.25):
+        apart = from_pymbar(harmonic([500, 500], places=(0, place), stiffness=(1, 1)), [500, 500])
+        n_k = [500, 500, 0]
+        far = from_pymbar(harmonic(n_k, places=(0, 1, place), stiffness=(1, 1, 1)), n_k)
+        two, three = apart.read(), far.read()
+        numbers = two.diagnostics
+        weights = three.diagnostics["effective_weights"][2]
+        beyond = [
+            (two, "share only", numbers["shared_draws"] < 5),
+            (two, "a single draw makes", numbers["largest_share"] > 0.25),
+            (three, "has no draws, and those of the others", weights < 25),
+        ]
+        for result, words, expected in beyond:
+            assert any(words in reason for reason in result.reasons) == expected
+        seen.append([expected for *_, expected in beyond])
+    assert 0.1 < np.mean(seen, axis=0).min() <= np.mean(seen, axis=0).max() < 0.9
     wide = from_pymbar(harmonic(n_k, places=(0, 0, 0), stiffness=(4, 4, 0.5)), n_k).read()
     assert any("Pareto shape" in reason or "worth" in reason for reason in wide.reasons)
 

@@ -25,7 +25,7 @@ def complete(heavy):
 def overcomplete():
     rng = np.random.default_rng(22)
     product = ProductOfExperts.from_parameters(rng.normal(size=(4, 2)), rng.uniform(2, 4, 4))
-    return product.path(), log_integral(product._log_density, 60, 1601)
+    return product.path(), log_integral(product._log_density, 60, 1001)
 
 
 def mean_covariance():
@@ -52,7 +52,7 @@ def row():
         log_prior = -np.abs(causes).sum(axis=1) - 2 * np.log(2)
         return log_prior - 0.5 * np.sum(residual**2, axis=1) - 5 * np.log(0.7 * np.sqrt(2 * np.pi))
 
-    return LinearPath(x, components, 0.7, "laplace").row(0), log_integral(log_joint, 14, 1401)
+    return LinearPath(x, components, 0.7, "laplace").row(0), log_integral(log_joint, 14, 701)
 
 
 PROBLEMS = {

@@ -44,7 +44,7 @@ STREAMS = [  # that partial_fit learns from
     (
         LatentDirichletAllocation(
             3,
-            max_iter=2,
+            max_iter=1,
             batch_size=10,
             tempering=Tempering("global", n_temperatures=5, n_tempered=1),
             learning_method="online",

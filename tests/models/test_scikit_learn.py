@@ -2,12 +2,14 @@
 number of jobs, and after pickling.
 """
 
+import inspect
 import pickle
 
 import numpy as np
 import pytest
 from continuous_models import sources
 from marks import large
+from sklearn import decomposition, neural_network
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV
@@ -19,6 +21,7 @@ from small_models import MODELS, SHORT, rows
 from sklpf import (
     AIS,
     HAIS,
+    BernoulliRBM,
     BoltzmannMachine,
     FactorialMixture,
     GaussianRBM,
@@ -180,3 +183,15 @@ def test_a_grid_over_a_pipeline_finds_the_better_value(step, model, name, values
     assert search.best_params_ == {name: values[-1]}
     last = search.best_estimator_[-1]
     assert search.score(X) == last.score(search.best_estimator_[0].transform(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "replaced"),
+    [
+        (BernoulliRBM, neural_network.BernoulliRBM),
+        (LatentDirichletAllocation, decomposition.LatentDirichletAllocation),
+    ],
+)
+def test_signatures_begin_with_the_parameters_that_scikit_learn_has(model, replaced):
+    shared = list(inspect.signature(replaced).parameters)
+    assert list(inspect.signature(model).parameters)[: len(shared)] == shared

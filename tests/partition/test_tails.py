@@ -95,21 +95,16 @@ def in_orthant(log_density):
 
 Path = GeometricPath
 LIGHT = {
-    **{f"normal {d} {c:g}": Path(normal(d, c), base=gauss(d)) for d in (2, 100) for c in (1, 1e4)},
-    **{f"wide {d}": Path(lambda x: -squares(x) / 2e6, base=gauss(d)) for d in (1, 36)},
-    **{f"narrow {d}": Path(lambda x: -squares(x) * 1e8, base=gauss(d)) for d in (1, 36)},
-    **{f"far {d}": Path(lambda x: -squares(x - 100), base=gauss(d)) for d in (1, 36)},
-    **{f"Laplace {d}": Path(lambda x: -np.abs(x).sum(axis=1), base=gauss(d)) for d in (1, 100)},
-    **{f"x^4 {d}": Path(lambda x: -(x**4).sum(axis=1), base=gauss(d, 1.0)) for d in (1, 36)},
-    "two normals": Path(lambda x: np.logaddexp(-squares(x - 3), -squares(x + 3)), base=gauss(5, 9)),
+    **{f"normal {d}": Path(normal(d, 1e4), base=gauss(d)) for d in (2, 100)},
+    "wide": Path(lambda x: -squares(x) / 2e6, base=gauss(36)),
+    "narrow": Path(lambda x: -squares(x) * 1e8, base=gauss(36)),
+    "far": Path(lambda x: -squares(x - 100), base=gauss(1)),
+    "Laplace": Path(lambda x: -np.abs(x).sum(axis=1), base=gauss(100)),
+    "x^4": Path(lambda x: -(x**4).sum(axis=1), base=gauss(36, 1.0)),
     "two normals, 0 far out": Path(
         lambda x: np.log(np.exp(-squares(x - 3)) + np.exp(-squares(x + 3))), base=gauss(2, 9.0)
     ),
     "funnel": Path(funnel, base=gauss(6)),
-    "banana": Path(
-        lambda x: -(x[:, 0] ** 2) / 8 - (x[:, 1] - x[:, 0] ** 2) ** 2 / 2, base=gauss(2)
-    ),
-    "logistic": Path(lambda x: logistic(x) + PRIOR.log_density(x), base=PRIOR),
     "logistic, overflowing": Path(lambda x: naive_logistic(x) + PRIOR.log_density(x), base=PRIOR),
     "logistic, Cauchy prior": Path(
         lambda x: logistic(x) + stats.cauchy.logpdf(x).sum(axis=1), base=[stats.cauchy()] * 8
@@ -122,38 +117,20 @@ LIGHT = {
     "exponential": Path(lambda x: -x.sum(axis=1), base=gauss(10), bounds=(0, np.inf)),
     "normal, t base": Path(lambda x: -squares(x - 1), base=StudentT(np.zeros(5), 1.0, 3)),
     "stretched exponential": Path(lambda x: -np.sqrt(np.abs(x)).sum(axis=1), base=gauss(3)),
-    "beta": Path(
-        lambda x: 3 * np.log(x[:, 0]) + 7 * np.log1p(-x[:, 0]), base=Uniform(0, 1), bounds=(0, 1)
-    ),
-    **{
-        f"experts {d} {power} {'rotated ' * rotated}t base": matching(d, power, rotated)
-        for d in (2, 36)
-        for power in (1.0, 3.0)
-        for rotated in (False, True)
-    },
+    "experts, t base": matching(36, 1.0, True),
     "unequal experts, t base": matching(36, np.linspace(1, 3, 36), True),
-    "t, same t": Path(student(10, 2), base=StudentT(np.ones(10), 4.0, 2)),
     "t, nearly the same t": Path(student(10, 2), base=StudentT(np.zeros(10), 1.0, 2.2)),
 }
 FLAGGED = {
-    **{
-        f"experts {d} {p}{' rotated' * rotated}": Path(experts(d, p, rotated), base=gauss(d))
-        for d in (10, 36)
-        for p in (1.0, 2.0, 5.0)
-        for rotated in (False, True)
-    },
-    **{f"t {d} {df}": Path(student(d, df), base=gauss(d)) for d in (1, 2, 36) for df in (1, 3)},
+    "experts": Path(experts(10, 1.0), base=gauss(10)),
+    "light experts": Path(experts(36, 2.0), base=gauss(36)),
+    "rotated experts": Path(experts(10, 5.0, True), base=gauss(10)),
+    **{f"t {d} {df}": Path(student(d, df), base=gauss(d)) for d, df in [(1, 1), (2, 3), (36, 3)]},
     **{f"Cauchy, wide or narrow {a}": Path(student(1, 1), base=gauss(1, a)) for a in (1e-6, 1e6)},
-    **{
-        f"t, lighter t {df}": Path(student(2, 1), base=StudentT(np.zeros(2), 1.0, df))
-        for df in (1.5, 5)
-    },
+    "t, lighter t": Path(student(2, 1), base=StudentT(np.zeros(2), 1.0, 1.5)),
     "one expert": Path(lambda x: -2 * np.log1p(x[:, 0] ** 2) - squares(x[:, 1:]), base=gauss(100)),
     "half Cauchy": Path(experts(10, 1.0), base=gauss(10), bounds=(0, np.inf)),
     "Lomax": Path(in_orthant(lambda x: -3 * np.log1p(x).sum(axis=1)), base=ORTHANT),
-    "linear, t errors, flat prior": Path(
-        lambda x: -2.5 * np.log1p(residuals(x) ** 2).sum(axis=1) / 10, base=PRIOR
-    ),
 }
 
 
@@ -166,9 +143,8 @@ def rising(power, free=False):
 
 UNIT = {"base": Uniform(np.zeros(2), np.ones(2)), "bounds": (0, 1)}
 POLES = {
-    **{f"x^{power}": Path(rising(power), **UNIT) for power in (-0.95, -0.8, -0.67)},
+    **{f"x^{power}": Path(rising(power), **UNIT) for power in (-0.95, -0.67)},
     "(1 - x)^-.8": Path(lambda x: rising(-0.8)(1 - x), **UNIT),
-    "gamma(.2)": Path(rising(-0.8, free=True), base=Gaussian(np.ones(3), 9.0)),
     "gamma(.2), bounds": Path(
         lambda x: rising(-0.8)(x) - x.sum(axis=1), base=gauss(20), bounds=(0, np.inf)
     ),
@@ -181,21 +157,18 @@ POLES = {
     ),
 }
 NO_POLES = {
-    **{f"x^{power}": Path(rising(power), **UNIT) for power in (-0.6, -0.3, 0.0, 2.0)},
+    **{f"x^{power}": Path(rising(power), **UNIT) for power in (-0.6, 2.0)},
     "gamma(.5)": Path(rising(-0.5, free=True), base=Gaussian(np.ones(3), 9.0)),
     "narrow, at a side": Path(lambda x: -1e6 * x.sum(axis=1), **UNIT),
-    "x^-.8, a base with x^-.8": Path(rising(-0.8), base=[stats.beta(0.2, 1)] * 2, bounds=(0, 1)),
     "a base with x^-.8": Path(lambda x: 0 * x[:, 0], base=[stats.beta(0.2, 1)] * 2, bounds=(0, 1)),
     "log": Path(lambda x: np.sum(np.log1p(-np.log(x)), axis=1), **UNIT),
 }
 IMPROPER = {
-    **{
-        f"1 / (1 + r) {d}": Path(lambda x: -np.log1p(np.sqrt(squares(x))), base=gauss(d))
-        for d in (1, 2, 36)
-    },
-    **{f"constant {d}": Path(lambda x: 0 * x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
-    **{f"e^x {d}": Path(lambda x: x[:, 0], base=gauss(d)) for d in (1, 2, 36)},
-    **{f"e^(x^2) {d}": Path(squares, base=gauss(d)) for d in (1, 2, 36)},
+    "1 / (1 + r) 2": Path(lambda x: -np.log1p(np.sqrt(squares(x))), base=gauss(2)),
+    "constant 1": Path(lambda x: 0 * x[:, 0], base=gauss(1)),
+    "e^x 2": Path(lambda x: x[:, 0], base=gauss(2)),
+    "e^x 36": Path(lambda x: x[:, 0], base=gauss(36)),
+    "e^(x^2) 36": Path(squares, base=gauss(36)),
     "r^-d": Path(student(5, 0), base=StudentT(np.zeros(5), 1.0, 1)),
     "constant from 0 on": Path(
         lambda x: 0 * x[:, 0], base=gauss(3), bounds=(0, [1, np.inf, np.inf])
@@ -204,9 +177,9 @@ IMPROPER = {
 }
 
 
-@pytest.mark.parametrize("name", LIGHT)
-def test_tails_that_are_light_pass(name):
-    assert [tails(LIGHT[name], seed) for seed in SEEDS] == [()] * len(SEEDS)
+@pytest.mark.parametrize("path", [*LIGHT.values(), *NO_POLES.values()], ids=[*LIGHT, *NO_POLES])
+def test_tails_that_are_light_and_boundaries_without_a_pole_pass(path):
+    assert [tails(path, seed) for seed in SEEDS] == [()] * len(SEEDS)
 
 
 @pytest.mark.parametrize("name", FLAGGED)
@@ -224,11 +197,6 @@ def test_poles_at_the_boundary_of_the_support_are_named(name):
     for seed in SEEDS:
         (sentence,) = tails(POLES[name], seed)
         assert sentence.startswith("the target has a pole at the boundary of its support, where x[")
-
-
-@pytest.mark.parametrize("name", NO_POLES)
-def test_boundaries_without_a_pole_pass(name):
-    assert [tails(NO_POLES[name], seed) for seed in SEEDS] == [()] * len(SEEDS)
 
 
 def test_the_pole_that_is_named_is_the_strongest():
@@ -268,34 +236,21 @@ def test_within_bounds_a_remedy_is_one_that_can_be_a_base_there():
         assert abs(ais.log_partition_ - np.log(0.5)) < 4.5 * error  # 7e-6
 
 
-@pytest.mark.parametrize("name", IMPROPER)
-def test_what_has_no_integral_is_refused(name):
-    for seed in SEEDS:
-        with pytest.raises(ValueError, match="not normalisable: far out|does not depend on"):
-            tails(IMPROPER[name], seed)
+CENTER = [0.06, -0.07, 0.32, 0.05, -0.27, 0.18]
 
 
 @pytest.mark.parametrize(
-    "function",
+    ("d", "function"),
     [
-        lambda x: np.sum(0.5 * x - np.exp(np.clip(x, -500, 500)), axis=1),
-        lambda x: np.where(np.all(np.abs(x - 2) < 3, axis=1), 0.0, -1e10),
-        lambda x: np.where(np.all(x > 0.1, axis=1), -np.sum(x, axis=1), -1e10),
+        (4, lambda x: np.sum(0.5 * x - np.exp(np.clip(x, -500, 500)), axis=1)),
+        (4, lambda x: np.where(np.all(np.abs(x - 2) < 3, axis=1), 0.0, -1e10)),
+        # of which 0.2 % of the base's draws are above the floor
+        (6, lambda x: np.where(np.sum((x - CENTER) ** 2, axis=1) < 1.4**2, 0.0, -1e10)),
     ],
 )
-def test_a_floor_that_stands_for_zero_is_no_tail(function):
+def test_a_floor_that_stands_for_zero_is_no_tail(d, function):
     for seed in SEEDS:
-        assert tails(GeometricPath(function, base=gauss(4)), seed) == ()
-
-
-def test_a_floor_is_no_tail_where_few_draws_of_the_base_are_above_it():
-    center = [0.06, -0.07, 0.32, 0.05, -0.27, 0.18]
-
-    def ball(x):  # 0.2 % of the base
-        return np.where(np.sum((x - center) ** 2, axis=1) < 1.4**2, 0.0, -1e10)
-
-    for seed in SEEDS:
-        assert tails(GeometricPath(ball, base=Gaussian(np.zeros(6), 4.0)), seed) == ()
+        assert tails(GeometricPath(function, base=gauss(d)), seed) == ()
 
 
 def test_a_floor_with_mass_is_a_tail():
@@ -309,11 +264,8 @@ def test_a_floor_with_mass_is_a_tail():
     [
         (FLAGGED["t 1 1"], r"falls only as r\^-2 .* at most 1 degrees"),
         (FLAGGED["t 36 3"], r"falls only as r\^-39 .* at most 3 degrees"),
-        (FLAGGED["experts 36 2.0"], r"falls only as r\^-4 .* at most 3 degrees"),  # along an axis
-        (
-            FLAGGED["experts 10 5.0 rotated"],
-            r"only as r\^-100 .* at most 8 degrees",
-        ),  # 90 on no ridge
+        (FLAGGED["light experts"], r"falls only as r\^-4 .* at most 3 degrees"),  # along an axis
+        (FLAGGED["rotated experts"], r"only as r\^-100 .* at most 8 degrees"),  # 90 on no ridge
         (
             GeometricPath(lambda x: -(x[:, 0] ** 2) * (1 + x[:, 1] ** 2), base=gauss(2)),
             r"is flat .* of few degrees",
@@ -333,11 +285,14 @@ def test_the_exponent_is_that_of_the_heaviest_ray(path, words):
         (IMPROPER["e^x 2"], "does not depend on column 1, so that it has no integral"),
         (IMPROPER["e^x 36"], "does not depend on 35 columns, such as 1, so that"),
         (IMPROPER["constant from 0 on"], r"in 2 open dimensions it must fall faster than r\^-2;"),
+        (IMPROPER["r^-d"], "not normalisable"),
+        (IMPROPER["experts"], "not normalisable: far out"),
     ],
 )
 def test_a_refusal_says_what_is_missing(path, words):
-    with pytest.raises(ValueError, match=words):
-        tails(path)
+    for seed in SEEDS:
+        with pytest.raises(ValueError, match=words):
+            tails(path, seed)
 
 
 # ---- how functions are called
@@ -495,10 +450,9 @@ def regression(n, seed=0):
     return log_density
 
 
-@pytest.mark.parametrize("n", [20, 100])
 @pytest.mark.parametrize("seed", range(3))
-def test_a_ray_that_rises_first_is_no_tail(n, seed):
-    log_density = regression(n)
+def test_a_ray_that_rises_first_is_no_tail(seed):
+    log_density = regression(20)
     base = Gaussian.at_mode(log_density, np.zeros(3))
     assert tails(GeometricPath(log_density, base=base), seed) == ()
 

@@ -11,10 +11,11 @@ from scipy.special import logsumexp
 from sklpf import Exact, Gaussian, GeometricPath
 from sklpf._utils.random import systematic
 from sklpf.paths import Path, stream_key
-from sklpf.programs._populations import (
+from sklpf.programs import (
+    Plan,
     ancestor_weights_of,
-    run_populations,
-    run_reverse_chains,
+    anneal_populations,
+    anneal_reverse,
     target_summaries,
 )
 from sklpf.transitions import HMC, Gibbs
@@ -29,7 +30,7 @@ def easy(n_levels):
 
 
 def grow(path, n_populations, n_particles, resample_at):
-    return run_populations(path, Gibbs(), n_populations, n_particles, resample_at, KEY)
+    return anneal_populations(Plan(path, Gibbs(), 0), n_populations, n_particles, resample_at)
 
 
 # ---- resampling
@@ -54,9 +55,12 @@ def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias():
     path, exact = easy(8)
     target = path.with_ladder([0, 1])
     starts = Exact().sample(target, 2000, np.random.default_rng(0))
-    reverse = run_reverse_chains(path, Gibbs(), starts, KEY)
+    plan = Plan(path, Gibbs(), 0)
+    steps = anneal_reverse([plan], [starts], 1, "reverse", keeps_steps=True)[0]
+    whole = anneal_reverse([plan], [starts], 1, "reverse")[0]
+    np.testing.assert_allclose(steps.sum(axis=1), whole[:, 0], rtol=1e-10)
     # a chain met from the target has 1 / mean ratio = Z_k / Z_(k+1)
-    relative = np.exp(exact - reverse.sum(axis=1))
+    relative = np.exp(exact + steps.sum(axis=1))
     assert abs(relative.mean() - 1) < Z_BOUND * relative.std(ddof=1) / np.sqrt(2000)
 
 
@@ -66,7 +70,7 @@ def test_weights_of_families_add_up_to_the_estimate():
     ancestor_weights = ancestor_weights_of(populations)
     estimates = logsumexp(ancestor_weights, axis=1) - np.log(12)
     np.testing.assert_allclose(estimates, populations.records[:, -1, 0], atol=1e-10)
-    summaries = path.summary(populations.chains.state).reshape(5, 12, -1)
+    summaries = path.summary(populations.state).reshape(5, 12, -1)
     for g, found in enumerate(target_summaries(path, populations)):
         ancestors = populations.ancestors[g]
         assert np.sum(ancestor_weights[g] > -np.inf) == len(np.unique(ancestors)) < 12
@@ -85,14 +89,11 @@ def test_populations_in_one_array_have_the_numbers_of_each_alone():
         lambda x: -(x**4).sum(axis=1), grad=lambda x: -4 * x**3, base=Gaussian([0.0, 1.0], 3.0)
     ).with_ladder(np.linspace(0, 1, 20))
     moves = (move.tune(path, KEY) for move in (HMC(), AloneHMC()))
-    sizes = 6, 20, 0.7, KEY
-    together, alone = (run_populations(path, m, *sizes) for m in moves)
+    together, alone = (anneal_populations(Plan(path, m, 0), 6, 20, 0.7) for m in moves)
     assert 0 < together.records[:, :, 2].mean() < 1
     for name in ("log_weights", "log_mean", "ancestors", "records"):
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
-    np.testing.assert_array_equal(
-        path.summary(together.chains.state), path.summary(alone.chains.state)
-    )
+    np.testing.assert_array_equal(path.summary(together.state), path.summary(alone.state))
 
 
 # ---- walls

@@ -4,27 +4,30 @@
     python tests/tools/mutations.py DATA [PART OF A NAME ...]
 
 Each mutation changes one place of a copy of the library: a threshold of the table of alarms is ten
-times as large, or else as small; a Metropolis step always accepts; the standard error of one
-jackknife is a quarter. Then the tests that execute this place run. Mutations that no test notices
-are listed at the end.
+times as large, or else a tenth; a Metropolis step always accepts; the standard error of one
+jackknife is a quarter. Then tests that execute this place run, by the data of coverage.py, at most
+`MOST_TESTS`, those first whose code or name speaks of alarms. Mutations that they don't notice are
+listed at the end.
 """
 
 import argparse
 import ast
+import functools
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections import namedtuple
+from collections import defaultdict
 from pathlib import Path
+from typing import NamedTuple
 
 from coverage import CoverageData
 
 ROOT = Path(__file__).parents[2]
-MOST_TESTS = 12
-SECONDS = 300.0
+MOST_TESTS = 16
+SECONDS = 240.0
 ALARMS = "sklpf/partition/alarms.py"
 STEPS = [  # file, code of a Metropolis step, and what always accepts
     ("sklpf/transitions/_base.py", "np.exp(np.minimum(log_ratio, 0.0))", "1.0"),
@@ -37,8 +40,8 @@ STEPS = [  # file, code of a Metropolis step, and what always accepts
     ("sklpf/training/_chains.py", "np.log(self.rng.random(n)) < log_rate", "log_rate < np.inf"),
     (
         "sklpf/models/gaussian_rbm/_learning.py",
-        "rng.random(len(h))) < log_rate",
-        "1 + 0 * h[:, 0])",
+        "np.log(rng.random(len(h))) < log_rate",
+        "h.T[0] > -1",
     ),
     ("sklpf/exploration/_joint.py", "np.log(rng.random(n)) <", "-np.inf * np.ones(n) <"),
     ("sklpf/partition/checks/tails.py", "(np.log(rng.random(len(position))) < log_rate)", "True"),
@@ -50,24 +53,32 @@ def _narrow(*arguments):
     return value, error / 4
 """
 
-Mutation = namedtuple("Mutation", "name file texts line")  # line: (file, number) that tests execute
+
+class Mutation(NamedTuple):
+    """Texts of a file, tried in turn, and the lines (file, number) that use what is changed."""
+
+    name: str
+    file: str
+    texts: list
+    lines: list
 
 
 def thresholds():
     """Mutations of all thresholds that checks ask for."""
     source = (ROOT / ALARMS).read_text(encoding="utf-8")
+    lines = defaultdict(list)
     for file in sorted((ROOT / "sklpf").rglob("*.py")):
         code = file.read_text(encoding="utf-8")
         for found in re.finditer(r'threshold\(\s*"([a-z-]+)",\s*"(\w+)"', code):
-            kind, name = found.groups()
-            begin = re.search(rf'^    "{kind}": ', source, re.M).start()
-            value = re.compile(rf'"{name}": ([^,}}]+)').search(source, begin)
-            texts = [
-                f"{source[: value.start(1)]}{factor} * ({value[1]}){source[value.end(1) :]}"
-                for factor in (10, 0.1)
-            ]
-            line = str(file), code.count("\n", 0, found.start()) + 1
-            yield Mutation(f"{kind}.{name} in {file.name}", ALARMS, texts, line)
+            lines[found.groups()].append((file, code.count("\n", 0, found.start()) + 1))
+    for (kind, name), places in lines.items():
+        begin = re.search(rf'^    "{kind}": ', source, re.M).start()
+        value = re.compile(rf'"{name}": ([^,}}]+)').search(source, begin)
+        texts = [
+            f"{source[: value.start(1)]}{factor} * ({value[1]}){source[value.end(1) :]}"
+            for factor in (10, 0.1)
+        ]
+        yield Mutation(f"{kind}.{name}", ALARMS, texts, places)
 
 
 def steps():
@@ -76,54 +87,73 @@ def steps():
         code = (ROOT / file).read_text(encoding="utf-8")
         if old not in code:
             raise ValueError(f"{file} has no {old!r}")
-        line = str(ROOT / file), code.count("\n", 0, code.index(old)) + 1
-        yield Mutation(f"step of {file}", file, [code.replace(old, new)], line)
+        line = ROOT / file, code.count("\n", 0, code.index(old)) + 1
+        yield Mutation(f"step of {file}", file, [code.replace(old, new)], [line])
 
 
 def jackknives():
     """Mutations of the standard errors of all jackknives."""
     for file in sorted((ROOT / "sklpf").rglob("*.py")):
         code = file.read_text(encoding="utf-8")
-        for number, found in enumerate(re.finditer(r"(?<!def )\bjackknife\(", code)):
+        name = str(file.relative_to(ROOT))
+        for found in re.finditer(r"(?<!def )\bjackknife\(", code):
             text = f"{code[: found.start()]}_narrow({code[found.end() :]}{NARROW}"
-            line = str(file), code.count("\n", 0, found.start()) + 1
-            name = str(file.relative_to(ROOT))
-            yield Mutation(f"jackknife {number} of {name}", name, [text], line)
+            line = code.count("\n", 0, found.start()) + 1
+            yield Mutation(f"jackknife at {name}:{line}", name, [text], [(file, line)])
+
+
+@functools.cache
+def statements(file):
+    """First and last lines of the statements of a file."""
+    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+    return [(node.lineno, node.end_lineno) for node in ast.walk(tree) if isinstance(node, ast.stmt)]
+
+
+@functools.cache
+def code_of(file, function):
+    """The code of a test."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    nodes = [node for node in ast.walk(ast.parse(text)) if getattr(node, "name", "") == function]
+    return " ".join(filter(None, (ast.get_source_segment(text, node) for node in nodes)))
 
 
 def tests_of(data, mutation):
-    """Tests that execute a mutation's statement, by name."""
-    file, line = mutation.line
-    contexts = data.contexts_by_lineno(file)
-    tree = ast.parse(Path(file).read_text(encoding="utf-8"))
-    spans = [
-        (node.lineno, node.end_lineno)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.stmt) and node.lineno <= line <= node.end_lineno
-    ]
-    first, last = min(spans, key=lambda span: span[1] - span[0])
-    names = {name for number in range(first, last + 1) for name in contexts.get(number, ())}
-    tests = {name.partition("|")[0] for name in names} - {""}
-    near = Path(file).parent.name.strip("_")
-    return sorted(tests, key=lambda test: (near not in test, test))[:MOST_TESTS]
+    """Tests that execute a mutation's statements, by name; of compiled ones those of the folder."""
+    tests = set()
+    for file, line in mutation.lines:
+        around = [(a, b) for a, b in statements(file) if a <= line <= b]
+        first, last = min(around, key=lambda span: span[1] - span[0])
+        contexts = data.contexts_by_lineno(str(file))
+        names = {name for number in range(first, last + 1) for name in contexts.get(number, ())}
+        tests |= {name.partition("|")[0] for name in names} - {""}
+    if not tests:
+        return [f"tests/{Path(mutation.file).parts[1]}"]
+    kind = mutation.name.partition(".")[0]
+    stem = mutation.lines[0][0].stem.strip("_")
+
+    def rank(test):
+        file, _, name = test.partition("::")
+        function = name.partition("[")[0]
+        speaks = re.search("alarm|trusted|flag|refused|warn|not_|too_few|right|cover", function)
+        return f'"{kind}"' not in code_of(file, function), stem not in file, not speaks, test
+
+    return sorted(tests, key=rank)[:MOST_TESTS]
 
 
 def is_noticed(copy, mutation, tests):
-    """Whether one of the tests fails with each of a mutation's texts, or with one of them."""
+    """Whether a test fails with one of a mutation's texts."""
     target = copy / mutation.file
     original = target.read_bytes(), target.stat()
     environment = os.environ | {"PYTHONPATH": str(copy)}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    options = {"cwd": copy, "env": environment, "capture_output": True, "timeout": SECONDS}
     try:
         for text in mutation.texts:
             target.write_text(text, encoding="utf-8")
             try:
-                run = subprocess.run(
-                    command, cwd=copy, env=environment, capture_output=True, timeout=SECONDS
-                )
+                if subprocess.run(command, **options).returncode:
+                    return True
             except subprocess.TimeoutExpired:
-                return True
-            if run.returncode:
                 return True
         return False
     finally:
@@ -141,22 +171,16 @@ def main():
     survivors = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        for name in ("sklpf", "tests", "doc", "pyproject.toml", "README.md"):
-            source = ROOT / name
-            if source.is_dir():
-                shutil.copytree(source, copy / name)
-            else:
-                shutil.copy2(source, copy)
+        for name in ("sklpf", "tests", "doc"):
+            shutil.copytree(ROOT / name, copy / name)
+        for name in ("pyproject.toml", "README.md"):
+            shutil.copy2(ROOT / name, copy)
         for mutation in [*thresholds(), *steps(), *jackknives()]:
-            parts = arguments.parts
-            if parts and not any(part in mutation.name for part in parts):
+            if arguments.parts and not any(part in mutation.name for part in arguments.parts):
                 continue
             tests = tests_of(data, mutation)
-            noticed = bool(tests) and is_noticed(copy, mutation, tests)
-            print(
-                f"{'noticed ' if noticed else 'SURVIVES'} {mutation.name}: {len(tests)} tests",
-                flush=True,
-            )
+            noticed = is_noticed(copy, mutation, tests)
+            print("noticed " if noticed else "SURVIVES", mutation.name, len(tests), flush=True)
             survivors += [] if noticed else [mutation.name]
     print(f"{len(survivors)} survive:", *survivors, sep="\n  ")
 

@@ -65,7 +65,7 @@ def log_likelihood_scatter(
     pairs = list(pairwise(passes))
 
     def gains_of_draws(chains):
-        """Of draws from both models of each pair, (n_pairs,)."""
+        """Return the mean log ratio over draws from both models of each pair, (n_pairs,)."""
         rng = np.random.default_rng([model._partition_seed, chains.start])
         own = h[chains]
         draws = []

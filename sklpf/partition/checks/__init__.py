@@ -18,7 +18,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sklpf.partition._run_alarms import rounding_alarms
+from sklpf.partition.alarms import (
+    rounding_alarms,
+)
 from sklpf.partition.checks._finding import Finding, Findings, Work
 from sklpf.partition.checks.bound import Bound
 from sklpf.partition.checks.missed_mass import MissedMass

@@ -14,8 +14,11 @@ from numpy.typing import NDArray
 from scipy.special import betainc, softmax
 
 from sklpf._utils.numbers import Array
-from sklpf.partition._run_alarms import enough_effective
-from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.alarms import (
+    enough_effective,
+    raised,
+    threshold,
+)
 from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import Path, Regions, has
 from sklpf.programs import Draws, Plan, anneal_reverse

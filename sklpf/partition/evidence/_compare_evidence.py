@@ -12,19 +12,13 @@ from scipy.special import expit, log_softmax
 
 from sklpf._utils.numbers import Array, as_float64, check_level
 from sklpf._utils.tables import Readable, Rows, Table, from_to, imported, with_error
-from sklpf.partition._result import PartitionResult, check_run, reading, single_result
+from sklpf.partition._result import PartitionResult, reading, single_result
 from sklpf.partition.checks import judge
-from sklpf.partition.levels import (
-    BAR,
-    MBAR,
-    LevelProcess,
-    SteppingStone,
-    ThermodynamicIntegration,
-)
+from sklpf.partition.levels import READINGS, check_run, read_by
 from sklpf.uncertainty import Variance
 
 if TYPE_CHECKING:
-    from sklpf.partition._result import LevelRun
+    from sklpf.partition.levels import LevelRun
 
 _CERTAIN = ("exact", "estimate", "enclosed")  # statements with an error to both sides
 
@@ -359,10 +353,11 @@ def compare_estimates(run: LevelRun) -> EstimateComparison:
     check_run(run)
     with reading():
         own = run._read()
-    methods = [BAR(), MBAR(), SteppingStone(), LevelProcess()]
-    slopes = run.samples.slopes
-    if slopes.shape[1] and np.isfinite(run.last.level_sums).all():
-        methods.append(ThermodynamicIntegration())
-    others = [method for method in methods if type(method).__name__ != own.method]
-    results = (judge(run, own), *(method._compared(run, own) for method in others))
+    has_slopes = run.samples.slopes.shape[1] and np.isfinite(run.last.level_sums).all()
+    others = [
+        method
+        for name, method in READINGS.items()
+        if method.name != own.method and (has_slopes or name != "thermodynamic-integration")
+    ]
+    results = (judge(run, own), *(read_by(run, method, {}, own) for method in others))
     return EstimateComparison(results)

@@ -21,8 +21,13 @@ from sklpf._utils.sklearn import POSITIVE
 from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._default import default_estimator
 from sklpf.partition._result import PartitionResult, total_cost
-from sklpf.partition._run_alarms import misses_tol, tol_alarms
-from sklpf.partition.alarms import MATERIAL_BOUND, raised, threshold
+from sklpf.partition.alarms import (
+    MATERIAL_BOUND,
+    misses_tol,
+    raised,
+    threshold,
+    tol_alarms,
+)
 from sklpf.partition.levels import ParallelTempering
 from sklpf.partition.populations import SMC, AdaptiveSMC
 from sklpf.partition.weights import AIS, HAIS, BridgeSampling, posterior_draws

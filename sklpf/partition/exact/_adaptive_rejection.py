@@ -12,8 +12,10 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.sklearn import POSITIVE
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._run_alarms import rounding_alarms
-from sklpf.partition.alarms import raised
+from sklpf.partition.alarms import (
+    raised,
+    rounding_alarms,
+)
 from sklpf.paths import GeometricPath, Path, concatenate
 from sklpf.reweighting import log_mean_between
 

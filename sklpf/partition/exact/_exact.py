@@ -15,7 +15,9 @@ from sklpf._utils.parallel import parallel_map
 from sklpf._utils.sklearn import N_JOBS
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._run_alarms import rounding_alarms
+from sklpf.partition.alarms import (
+    rounding_alarms,
+)
 from sklpf.paths import has, require
 
 MAX_LOG2_STATES = 25

@@ -11,6 +11,7 @@ from sklpf.partition.levels._reweighting import (
     ThermodynamicIntegration,
 )
 from sklpf.partition.levels._rts import RTS, ContinuousRun
+from sklpf.partition.levels._run import READINGS, LevelRun, check_run, read_by
 from sklpf.partition.levels._simulated_tempering import TemperingRun
 
 __all__ = [
@@ -18,13 +19,17 @@ __all__ = [
     "ContinuousRun",
     "ExchangeRun",
     "LevelProcess",
+    "LevelRun",
     "MBAR",
     "ParallelTempering",
     "PotentialRun",
+    "READINGS",
     "RTS",
     "SAMS",
     "SteppingStone",
     "TemperingRun",
     "ThermodynamicIntegration",
     "WangLandau",
+    "check_run",
+    "read_by",
 ]

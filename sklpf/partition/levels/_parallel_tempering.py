@@ -18,17 +18,15 @@ from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
-from sklpf.partition._result import (
-    Curve,
-    LevelRun,
-    PartitionResult,
-    between_by_slope,
-    chained,
-    first_pair,
+from sklpf.partition._result import PartitionResult
+from sklpf.partition.alarms import (
+    halves_alarms,
+    modes_alarms,
+    raised,
+    tol_alarms,
 )
-from sklpf.partition._run_alarms import halves_alarms, modes_alarms, tol_alarms
-from sklpf.partition.alarms import raised
 from sklpf.partition.checks import Bound, Work
+from sklpf.partition.levels._run import Curve, LevelRun, between_by_slope, chained, first_pair
 from sklpf.paths import LADDERS, concatenate, make_ladder, require_base, respace
 from sklpf.programs import (
     MOST_DRAWS,

@@ -4,7 +4,7 @@ potentials.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.warnings import Alarm
-from sklpf.partition._result import Curve, LevelRun, PartitionResult, bar_curve, readings_alarms
+from sklpf.partition._result import PartitionResult
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.levels._own_states import own_state_alarms
+from sklpf.partition.levels._run import Curve, LevelRun, bar_curve, readings_alarms
 from sklpf.paths import State
 from sklpf.programs import LevelRound, Samples
 from sklpf.reweighting import (
@@ -146,6 +147,34 @@ class PotentialRun(LevelRun):
             shared = overlap / (1 / n[:-1] + 1 / n[1:])
         worst = int(np.argmin(shared))
         return _shared_alarms("two states", shared[worst], first=worst, second=worst + 1)
+
+    def read(self, method: str | None = None, **options: Any) -> PartitionResult:
+        """Return what the draws say of log Z.
+
+        Parameters
+        ----------
+        method : str or None, default=None
+            As of `LevelRun`; None is "mbar".
+        **options
+            As of `LevelRun`; slopes are known at the draws' own states alone, so that
+            `rao_blackwell` must be False.
+
+        Returns
+        -------
+        PartitionResult
+
+        Raises
+        ------
+        ValueError
+            If the method can't read this run.
+        """
+        if options.get("rao_blackwell"):
+            raise ValueError(
+                "rao_blackwell must be False where slopes are known at the draws' own states alone"
+            )
+        if method == "mbar":
+            return replace(super().read(), method="MBAR")
+        return super().read(method, **options)
 
     # -- the estimate
     def _read(self) -> PartitionResult:

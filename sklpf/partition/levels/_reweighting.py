@@ -1,66 +1,30 @@
-"""Estimators that read a run of a sampler, without chains of their own: the reweighting of its
-states, and the integral of slopes over its ladder.
+"""Estimators that read a run of a sampler, without chains of their own: faces of the readings of
+`LevelRun`.
 """
 
 from __future__ import annotations
 
-import functools
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal
 
-import numpy as np
 from sklearn.base import clone
 
 from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
-from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import PartitionEstimator
-from sklpf.partition._result import (
-    Curve,
-    LevelRun,
-    PartitionResult,
-    bar_curve,
-    chained,
-    check_run,
-    first_pair,
-    level_process_curve,
-    mbar_curve,
-    reading,
-    readings_alarms,
-)
-from sklpf.partition.alarms import raised, threshold
-from sklpf.partition.checks import judge
-from sklpf.partition.levels._parallel_tempering import ExchangeRun, ParallelTempering
-from sklpf.partition.levels._potential_run import PotentialRun
-from sklpf.partition.levels._rts import RTS, ContinuousRun, continuous_integral
+from sklpf.partition._result import PartitionResult
+from sklpf.partition.levels._parallel_tempering import ParallelTempering
+from sklpf.partition.levels._rts import RTS, ContinuousRun
+from sklpf.partition.levels._run import OTHER_RUN, LevelRun, check_run
 from sklpf.partition.levels._simulated_tempering import SimulatedTempering
-from sklpf.programs import Samples
-from sklpf.reweighting import (
-    RULES,
-    integrate,
-    level_moments,
-    overlap,
-    overlap_matrix,
-    reweighted_slopes,
-    stepping_stones,
-    with_first_error,
-    with_first_ratio,
-)
-from sklpf.uncertainty import Difference, jackknife, t_ratio
-
-_NOT_OF_ONE_DENSITY = {"not-of-this-density", "readings-differ"}  # alarms of the run itself
-_OTHER_RUN = (
-    'rule="continuous" needs a run of RTS(continuous=True), and the other rules need one with'
-    " levels: give such a run, or such a sampler"
-)
+from sklpf.reweighting import RULES
 
 
 @dataclass(eq=False, repr=False)
 class ReweightingEstimator(PartitionEstimator):
     """Base class of the estimators that reweight a sampler's run.
 
-    A subclass defines ``_curve(run)``, which returns log Z_k - log Z_0 (K,) as a function of the
-    groups to use, and may define ``_alarms(run, curve, diagnostics, std_error)``, the alarms of its
-    estimate.
+    A subclass names its method of ``run.read(method)`` as `_method`, and in `_options` those of its
+    parameters that this takes.
 
     Parameters
     ----------
@@ -112,25 +76,8 @@ class ReweightingEstimator(PartitionEstimator):
     _run_class: ClassVar[Any] = LevelRun
     _reads_continuous = False
 
-    # -- what a subclass defines
-    def _curve(self, run: LevelRun) -> Curve:
-        raise NotImplementedError(f"{type(self).__name__} must define _curve(run)")
-
-    def _alarms(
-        self, run: LevelRun, curve: Curve, diagnostics: dict[str, Any], std_error: float
-    ) -> list[Alarm]:
-        """Return alarms of the number; their statistics go to the diagnostics. Unless a subclass
-        says better, neighbouring levels need draws that they share.
-        """
-        return run.pair_alarms()
-
-    def _check(self, run: LevelRun) -> None:
-        """Raise TypeError or ValueError unless this method can read the run."""
-        check_run(run)
-
-    @property
-    def _method(self) -> str:
-        return type(self).__name__
+    _method: ClassVar[str]
+    _options: ClassVar[tuple[str, ...]] = ()
 
     # -- sampling
     def _seed(self) -> int:
@@ -159,78 +106,12 @@ class ReweightingEstimator(PartitionEstimator):
             self.sampler_.random_state = seed
         return self.sampler_._run(path, self.sampler_._seed())
 
-    # -- estimate
     def _read(self, run) -> PartitionResult:
-        self._check(run)
-        with reading():
-            own = run._read()
-            if hasattr(self, "sampler_"):
-                self.sampler_._keep(judge(run, own))
-        return self._compared(run, own)
-
-    def _compared(self, run, own: PartitionResult) -> PartitionResult:
-        """The result of a run that says `own` by itself."""
-        sampler_curve = run.curve()
-        from_run = self._curve(run)
-
-        @functools.cache
-        def known(keep: tuple[int, ...]):
-            return with_first_ratio(from_run(np.array(keep)), run.first_ratio)
-
-        def curve_of(keep):
-            return known(tuple(keep))
-
-        def with_difference(keep):
-            curve = curve_of(keep)
-            return np.r_[curve, curve[-1] - sampler_curve(keep)[-1]]
-
-        values, errors = jackknife(with_difference, run.n_groups)
-        errors = errors * getattr(run, "error_factor", 1.0)
-        curve = values[:-1]
-        curve_error = with_first_error(errors[:-1], run.first_ratio)
-        between = Difference(values[-1], t_ratio(values[-1], errors[-1]))
-        log_partition = run.base_log_partition + curve[-1]
-        std_error = curve_error[-1]
-
-        diagnostics = {
-            "curve_std_error": curve_error,
-            "sampler_log_partition": own.log_partition,
-            "difference": between.value,
-            "difference_std_error": errors[-1],
-        }
-        alarms = [*own.alarms, *self._alarms(run, curve_of, diagnostics, std_error)]
-        # The error of a quadrature is the same in all groups, so that the jackknife can't see it.
-        quadrature = diagnostics.get("quadrature_error", 0.0)
-        is_estimate = all(alarm.kind != "quadrature-error" for alarm in alarms)
-        if np.isfinite(quadrature) and is_estimate:
-            std_error = np.hypot(std_error, quadrature)
-        if not np.isfinite([log_partition, std_error]).all():
-            alarms.append(_missing_states(run))
-        elif not any(alarm.kind in _NOT_OF_ONE_DENSITY for alarm in own.alarms):
-            alarms += readings_alarms(self._method, own.method, between, run)
-
-        result = run.conclude(
-            log_partition,
-            std_error,
-            run.n_groups - 1,
-            method=self._method,
-            alarms=alarms,
-            diagnostics=diagnostics,
-            levels=run.base_log_partition + curve,
-            statement="estimate" if is_estimate else "approximate",
-        )
-        return judge(run, result)
-
-
-def _missing_states(run) -> Alarm:
-    """Why a number can't be had."""
-    few = 0
-    if isinstance(run, LevelRun):
-        seen = np.count_nonzero(run.last.pairs()[1][:, int(run.first_ratio is not None) :], axis=0)
-        few = int(np.sum(seen < 2))
-    if not few:
-        return raised("little-overlap", "none of states", run.family)
-    return raised("few-states", "groups", run.family, few=few, n=len(seen))
+        if isinstance(run, LevelRun):
+            check_run(run)
+        if hasattr(self, "sampler_"):
+            self.sampler_._keep(run.read())
+        return run.read(self._method, **{name: getattr(self, name) for name in self._options})
 
 
 class MBAR(ReweightingEstimator):
@@ -277,41 +158,7 @@ class MBAR(ReweightingEstimator):
     True
     """
 
-    def _compared(self, run, own):
-        if isinstance(run, PotentialRun):
-            return judge(run, replace(own, method="MBAR"))  # which it is
-        return super()._compared(run, own)
-
-    _curve = staticmethod(mbar_curve)
-
-    def _alarms(self, run, curve, diagnostics, std_error):
-        samples = run.samples
-        zeta = curve(np.arange(run.n_groups))
-        matrix = overlap_matrix(samples.vectors, samples.counts, zeta)
-        pairs = np.array([_pair_overlap(samples, zeta, k) for k in range(len(zeta) - 1)])
-        second = np.linalg.eigvalsh(matrix)[-2] if len(matrix) > 1 else np.nan
-        diagnostics.update(
-            overlap_matrix=matrix,
-            second_eigenvalue=second,
-            neighbour_overlap=pairs,
-            n_states=len(samples.levels),
-        )
-        empty = int(np.sum(samples.counts == 0))
-        if empty:
-            return [raised("few-states", "empty levels", run.family, empty=empty, n=len(zeta))]
-        if pairs.min() >= threshold("little-overlap", "overlap"):
-            return []
-        return [raised("little-overlap", "neighbours", least=pairs.min())]
-
-
-def _pair_overlap(samples: Samples, zeta, k: int) -> float:
-    """Overlap of levels k and k + 1 by themselves: an off-diagonal entry of their own matrix,
-    averaged over both.
-    """
-    up, down = (samples.vectors[samples.levels == level] for level in (k, k + 1))
-    if not len(up) or not len(down):
-        return 0.0
-    return overlap(up[:, k + 1] - up[:, k], down[:, k] - down[:, k + 1], zeta[k + 1] - zeta[k]) / 2
+    _method = "mbar"
 
 
 class BAR(ReweightingEstimator):
@@ -348,7 +195,7 @@ class BAR(ReweightingEstimator):
     True
     """
 
-    _curve = staticmethod(bar_curve)
+    _method = "bar"
 
 
 class LevelProcess(ReweightingEstimator):
@@ -392,14 +239,7 @@ class LevelProcess(ReweightingEstimator):
     True
     """
 
-    _curve = staticmethod(level_process_curve)
-
-    def _alarms(self, run, curve, diagnostics, std_error):
-        fewest = int(run.samples.counts.min())
-        diagnostics["fewest_states"] = fewest
-        if fewest >= threshold("few-states", "kept"):
-            return []
-        return [raised("few-states", "kept", run.family, fewest=fewest)]
+    _method = "level-process"
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -449,17 +289,8 @@ class SteppingStone(ReweightingEstimator):
         "direction": [StrOptions({"forward", "reverse", "both"})],
     }
 
-    def _curve(self, run):
-        pair_sums, counts = run.last.pairs()
-        both = stepping_stones(pair_sums, run.last.shift, counts)
-        first = first_pair(run)
-
-        def ratios(keep):
-            forward, reverse = both(keep)
-            by_direction = {"forward": forward, "reverse": reverse, "both": (forward + reverse) / 2}
-            return np.r_[forward[:first], by_direction[self.direction][first:]]
-
-        return chained(run, ratios)
+    _method = "stepping-stone"
+    _options = ("direction",)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -540,103 +371,13 @@ class ThermodynamicIntegration(ReweightingEstimator):
     def _as_path(self, path):
         tempers = isinstance(self.sampler, RTS) and self.sampler.continuous
         if tempers != (self.rule == "continuous"):
-            raise ValueError(_OTHER_RUN)
+            raise ValueError(OTHER_RUN)
         return super()._as_path(path)
 
-    def _check(self, run):
-        if isinstance(run, ContinuousRun) != (self.rule == "continuous"):
-            raise ValueError(_OTHER_RUN)
-        if self.rule != "continuous":
-            super()._check(run)
-            if self.rao_blackwell and isinstance(run, PotentialRun):
-                raise ValueError(
-                    "rao_blackwell must be False where slopes are known at the draws' own states"
-                    " alone"
-                )
-        elif self.rao_blackwell:
-            raise ValueError(
-                'rao_blackwell must be False with rule="continuous": averaged over q it is RTS'
-                " itself"
-            )
+    _method = "thermodynamic-integration"
+    _options = ("rule", "rao_blackwell")
 
-    @property
-    def _method(self):
-        return (
-            "ThermodynamicIntegration"
-            f" ({self.rule}{', Rao-Blackwell' if self.rao_blackwell else ''})"
-        )
-
-    def _curve(self, run):
-        if self.rule == "continuous":
-            return continuous_integral(run)
-        moments = self._moments(run)
-        return lambda keep: integrate(run.ladder, moments(keep), self.rule)
-
-    def _moments(self, run):
-        samples = run.samples
-        sums = run.last.level_sums.sum(axis=0)
-        if not samples.slopes.shape[1]:
-            raise ValueError(
-                "run must come from a path with the method derivatives(state, levels): take BAR"
-            )
-        if not np.isfinite(sums).all():
-            raise ValueError(
-                "run must come from a base without draws where the target is 0: take BAR, or"
-                " another base"
-            )
-        if not self.rao_blackwell:
-            return lambda keep: level_moments(sums[keep].sum(axis=0), run.ladder)
-        zeta = mbar_curve(run) if isinstance(run, ExchangeRun) else None
-
-        def moments(keep):
-            chosen = samples.of(keep)
-            own = level_moments(sums[keep].sum(axis=0), run.ladder)
-            mixture = (
-                run.last.log_pseudo_prior if zeta is None else np.log(chosen.counts) - zeta(keep)
-            )
-            return own._replace(slope=reweighted_slopes(chosen.vectors, chosen.slopes, mixture))
-
-        return moments
-
-    def _alarms(self, run, curve, diagnostics, std_error):
-        if self.rule == "continuous":
-            return []
-        moments = self._moments(run)
-        everything = np.arange(run.n_groups)
-        for side in ("left", "right"):
-            value = run.base_log_partition + integrate(run.ladder, moments(everything), side)[-1]
-            diagnostics[f"{side}_log_partition"] = value
-        closest = [bar_curve(run), level_process_curve(run)]
-        if self.rule != "corrected":
-            closest.append(lambda keep: integrate(run.ladder, moments(keep), "corrected"))
-        error, noise = _quadrature_error(curve, closest, run.n_groups)
-        diagnostics["quadrature_error"] = error
-        if not np.isfinite([error, noise]).all():
-            return [raised("few-states", "of an integral", run.family)]
-        of_error = threshold("quadrature-error", "share") * std_error
-        of_noise = threshold("quadrature-error", "noise") * noise
-        if not abs(error) > max(of_error, of_noise, 1e-9):
-            return []
-        return [
-            raised(
-                "quadrature-error",
-                "large",
-                run.family,
-                n=len(run.ladder),
-                error=error,
-                std_error=std_error,
-                better_rule="" if self.rule == "corrected" else 'take rule="corrected", or ',
-            )
-        ]
-
-
-def _quadrature_error(integral, closest, n_groups):
-    """Difference from what has less of it, and its standard error: of those given the one with the
-    smallest.
-    """
-
-    def differences(keep):
-        return [integral(keep)[-1] - curve(keep)[-1] for curve in closest]
-
-    pairs = [pair for pair in zip(*jackknife(differences, n_groups)) if np.isfinite(pair).all()]
-    return min(pairs, key=lambda pair: pair[1], default=(np.nan, np.nan))
+    def _read(self, run):
+        result = super()._read(run)
+        how = f"{self.rule}{', Rao-Blackwell' if self.rao_blackwell else ''}"
+        return replace(result, method=f"{result.method} ({how})")

@@ -4,16 +4,19 @@ the run of the latter.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.parallel import run_segments
 from sklpf._utils.sklearn import StrOptions
-from sklpf.partition._result import Curve, PartitionResult, Run, RunInRounds
+from sklpf.partition._result import PartitionResult, Run, RunInRounds
 from sklpf.partition.alarms import threshold
+from sklpf.partition.levels._run import OTHER_RUN, Curve, Reading, read_by
 from sklpf.partition.levels._simulated_tempering import (
     ALL,
     N_GROUPS,
@@ -30,13 +33,24 @@ from sklpf.partition.levels._simulated_tempering import (
 from sklpf.paths import has
 from sklpf.programs import (
     END_SHARE,
+    Chains,
+    Setup,
     TemperingRound,
-    check_mass,
+    anneal,
+    check_finite,
     doubling,
     run_round,
-    temper_continuously,
+    segments,
+    weighted_sums,
 )
-from sklpf.reweighting import Pooled, between_nodes, node_sums, standard_error
+from sklpf.reweighting import (
+    Pooled,
+    between_nodes,
+    draw_betas,
+    log_densities,
+    node_sums,
+    standard_error,
+)
 from sklpf.uncertainty import Difference, difference, log_mean_exp
 
 _PAPER_ROUNDS = 10
@@ -100,6 +114,40 @@ class ContinuousRun(RunInRounds):
             nats.
         """
         return _pooled(self, _sums(self))
+
+    def read(
+        self, method: str | None = None, rule: str = "continuous", rao_blackwell: bool = False
+    ) -> PartitionResult:
+        """Return what the run says of log Z.
+
+        Parameters
+        ----------
+        method : {"thermodynamic-integration"} or None, default=None
+            None is that of `RTS`.
+        rule : {"continuous"}, default="continuous"
+        rao_blackwell : {False}, default=False
+            As of `ThermodynamicIntegration`.
+
+        Returns
+        -------
+        PartitionResult
+
+        Raises
+        ------
+        ValueError
+            If the method can't read this run.
+        """
+        if method is None:
+            return super().read()
+        if rule != "continuous":
+            raise ValueError(OTHER_RUN)
+        if rao_blackwell:
+            raise ValueError(
+                'rao_blackwell must be False with rule="continuous": averaged over q it is RTS'
+                " itself"
+            )
+        integral = Reading("ThermodynamicIntegration", continuous_integral, lambda *given: [])
+        return read_by(self, integral, {})
 
     def _read(self) -> PartitionResult:
         """log Z by equation 12, with densities at the nodes instead of shares."""
@@ -433,10 +481,83 @@ class RTS(SimulatedTempering):
             history=start.history,
             first=setup.first,
             log_pseudo_prior=log_pseudo_prior,
-            **left._asdict(),
+            **left,
             previous=start.estimate,
             sweeps_per_redraw=setup.sweeps_per_redraw,
         )
+
+
+# -- sampling at continuous inverse temperatures
+def check_mass(
+    setup: Setup,
+    *,
+    n_checked: int = 10_000,  # base draws
+) -> None:
+    """Raise ValueError if the base draws points where the target is 0: log Z jumps at beta = 0,
+    which has no mass.
+    """
+    _check_gains(
+        setup.path.ends(setup.path.sample_base(n_checked, setup.stream("check of gains", 0)))[1]
+    )
+
+
+def temper_continuously(
+    setup: Setup, chains: list[Chains], log_pseudo_prior: NDArray, n_redraws: int
+) -> dict[str, Array]:
+    """Temper all groups, whose chains begin at levels; returns what `ContinuousRun` keeps."""
+    longest = max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw)
+
+    def begin(group):
+        own = chains[group]
+        none = np.empty((0, len(own.levels)))
+        summary = setup.path.summary(setup.path.take(own.state, [0]))
+        sums = np.zeros((2, summary.shape[1]))
+        return own, setup.path.ladder[own.levels], none, none, sums
+
+    carries = run_segments(
+        begin,
+        functools.partial(_advance, setup, log_pseudo_prior),
+        setup.n_groups,
+        segments(n_redraws, longest),
+        stage="continuous",
+        **setup.options,
+    )
+    _, _, betas, gains, summaries = zip(*carries)
+    return {
+        "betas": np.concatenate(betas, axis=1).T.copy(),
+        "gains": np.concatenate(gains, axis=1).T.copy(),
+        "summaries": np.array(summaries),
+    }
+
+
+def _advance(setup, log_pseudo_prior, group, begin, end, carry):
+    """Move every chain at its own beta, on a ladder of all these, and draw new ones."""
+    chains, betas, *kept, summaries = carry
+    records = []
+    for redraw in range(begin, end):
+        stream = setup.stream("continuous", group, redraw * setup.sweeps_per_redraw + 1)
+        path = setup.path.with_ladder(np.unique(np.r_[0.0, betas, 1.0]))
+        levels = np.broadcast_to(
+            np.searchsorted(path.ladder, betas), (setup.sweeps_per_redraw + 1, len(betas))
+        )
+        chains, _ = anneal(path, setup.transition, chains, levels.copy(), stream)
+        gains = _check_gains(path.ends(chains.state)[1])
+        records.append((betas, gains))
+        at_target = np.exp(log_densities(log_pseudo_prior, setup.path.ladder, gains)[:, -1])
+        summaries = summaries + weighted_sums(at_target, setup.path.summary(chains.state))
+        uniforms = stream.of("betas").generator().random((2, len(betas)))
+        betas = draw_betas(log_pseudo_prior, setup.path.ladder, gains, uniforms)
+    kept = [np.concatenate([old, new]) for old, new in zip(kept, map(np.array, zip(*records)))]
+    return chains, betas, *kept, summaries
+
+
+def _check_gains(gains):
+    if np.any(gains == -np.inf):
+        raise ValueError(
+            "continuous=True needs a base whose draws lie where the target has mass: the base draws"
+            " points where the target is 0; take continuous=False, or another base"
+        )
+    return check_finite(gains)
 
 
 def _check_continuous(path, rao_blackwell: bool, tol: float | None) -> None:

@@ -20,22 +20,17 @@ from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._result import (
-    Curve,
-    LevelRun,
-    PartitionResult,
-    bar_curve,
-    between_by_slope,
-    mbar_of,
-)
-from sklpf.partition._run_alarms import (
+from sklpf.partition._diagnostics import weight_diagnostics
+from sklpf.partition._result import PartitionResult
+from sklpf.partition.alarms import (
     halves_alarms,
     modes_alarms,
+    raised,
+    threshold,
     tol_alarms,
     weight_alarms,
-    weight_diagnostics,
 )
-from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.levels._run import Curve, LevelRun, bar_curve, between_by_slope, mbar_of
 from sklpf.paths import require_base
 from sklpf.programs import (
     NO_ROUNDS,
@@ -113,6 +108,7 @@ class TemperingRun(LevelRun):
 
     options = ("rao_blackwell", "tol")
     family = "tempering"
+    draws_levels = True
 
     rounds: tuple[TemperingRound, ...]
     previous: Pooled

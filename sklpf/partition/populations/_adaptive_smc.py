@@ -18,12 +18,17 @@ from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
+from sklpf.exploration import Cover, Evaluator, explore
 from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._run_alarms import tol_alarms
-from sklpf.partition.alarms import is_imprecise, raised, threshold
+from sklpf.partition.alarms import (
+    is_imprecise,
+    raised,
+    threshold,
+    tol_alarms,
+)
 from sklpf.partition.checks import Findings, MissedMass, Tails, Work
-from sklpf.partition.populations._smc import SMC, PopulationRun, log_weights_of
+from sklpf.partition.populations._smc import SMC, PopulationRun, log_weights_of, reverse_ratios
 from sklpf.paths import (
     Evaluations,
     GeometricPath,
@@ -37,10 +42,13 @@ from sklpf.paths import (
     require_base,
     respace,
 )
-from sklpf.programs import Learned, drift_between, learn, run_reverse_chains
+from sklpf.programs import Learned, drift_between, learn
 from sklpf.transitions import TunedTransition, default_move
 from sklpf.uncertainty import log_mean_exp
 
+_EVALUATIONS = (30_000, 6_000)  # of exploring, at most, and for each dimension
+_USUAL = 500  # particles, for which they are
+_SHARE_OF_EXPLORING = 0.2  # of the most sweeps
 _N_POPULATIONS = 10
 _N_PARTICLES = 100  # of each, in the first round, and reverse chains
 _LEVELS_PER_STEP = 2  # of the pilot, in the first round
@@ -127,17 +135,20 @@ class AdaptiveSMC(SamplingEstimator):
     """Sequential Monte Carlo that adapts its temperatures, its moves and its base to the target.
 
     For a density on R^d whose base is far from it, such as a posterior in a wide prior, with or
-    without a gradient. First particles look for the target: they rise from base draws by steps of
-    beta that leave half of them effective, are resampled, and move until they have forgotten where
-    they were, also by draws from a mixture that is fitted to them at each level. From this pass no
-    estimate is taken. Then a mixture of t distributions is fitted to the particles. It is the base
-    of `SMC`, whose ladder and moves a pilot fixes, so that each round's estimate of Z is unbiased.
+    without a gradient. First two explorers look for the target, as for `ImportanceSampling` with
+    an explored proposal. Where they agree and find nothing more, the mixture of t distributions
+    that covers what they have found is the base of `SMC`. Else particles look for the target: they
+    rise from base draws by steps of beta that leave half of them effective, are resampled, and move
+    until they have forgotten where they were, also by draws from a mixture that is fitted to them
+    at each level; then a mixture that is fitted to them is the base. No estimate is taken from
+    either pass. The ladder and moves of `SMC` are fixed by a pilot, so that each round's estimate
+    of Z is unbiased.
 
     Parameters
     ----------
     n_particles : int, default=500
-        Particles that look for the target, at least 20. A mode is lost once none of them is there,
-        unless a climb finds it.
+        Particles that look for the target, at least 20. Exploring takes at most 60 evaluations for
+        each, and 12 more for each dimension; the more there are, the smaller modes it finds.
     tol : float, default=0.1
         Standard error of log Z in nats that ends the rounds of populations.
     max_sweeps : int, default=3_000_000
@@ -153,7 +164,8 @@ class AdaptiveSMC(SamplingEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
-        As of `SMC`, of the last round: its levels lead from the fitted base.
+        As of `SMC`, of the last round: its levels lead from the cover or the fitted base.
+        ``result_.sweeps`` counts evaluations of exploring as "exploration".
         ``result_.diagnostics`` holds ``n_learning_sweeps`` of the particles that looked for the
         target, the ``drift`` of those to which the base was fitted, and ``n_rounds`` of populations
         beside the diagnostics of `SMC`.
@@ -163,10 +175,14 @@ class AdaptiveSMC(SamplingEstimator):
     TypeError
         If the path is no `GeometricPath`, or the transition none of the above.
     ValueError
-        If hardly any of 200 base draws for each particle lies where the target has mass.
+        If no base draw lies where the target has mass, or hardly any of 200 for each particle.
 
     Notes
     -----
+    Exploring takes at most a fifth of `max_sweeps`. From its cover each round has as many
+    populations as from a fitted base, and there are no climbs after it. What follows is of
+    particles that look for the target where exploring was not over, as of a funnel.
+
     Where the target has mass at less than a tenth of the base draws, more are drawn, and particles
     begin at those with mass, repeated: at most 200 for each particle, which count as sweeps.
 
@@ -260,12 +276,64 @@ class AdaptiveSMC(SamplingEstimator):
         counted, evaluations = path.counted()
         if self.checks:
             Tails.collect(Work(counted, seed))
-        key = seeded(seed).of("learning").key
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
+        budget = _EVALUATIONS[0] + _EVALUATIONS[1] * path.n_dimensions
+        budget = min(self.n_particles / _USUAL * budget, _SHARE_OF_EXPLORING * self.max_sweeps)
+        evaluator = Evaluator(path, checkpoint)
+        cover = explore(path, int(budget), seeded(seed).of("exploring"), evaluator)
+        report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
+        if cover.is_over:
+            rebased = path.from_mixture(cover.as_base(path.bounds), "a cover of the target")
+            run = self._rounds_from_cover(rebased, move, cover, seed)
+            return self._with_findings(rebased, seed, self._with_reading_options(run))
+        key = seeded(seed).of("learning").key
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
         rebased, run = self._rounds(path, move, learned, seed, counted, evaluations)
+        run = replace(run, sweeps=run.sweeps | {"exploration": cover.n_evaluations})
         return self._with_findings(rebased, seed, self._with_reading_options(run))
+
+    def _rounds_from_cover(
+        self, path: GeometricPath, move: Any, cover: Cover, seed: int
+    ) -> LearnedRun:
+        """The first run that is precise enough, or the last before one that would take too long."""
+        rng = seeded(seed).of("starts").generator()
+        chosen = systematic(cover.fresh.log_weights, _N_PARTICLES, rng.random())
+        starts = cover.fresh.points[chosen]
+        # Exploring has looked for regions, and populations begin in all that it has found.
+        no_regions = Regions(np.empty((0, path.n_dimensions)), np.empty(0), np.empty((0, 1)))
+        findings = {"missed_mass": MissedMass(regions=no_regions)} if self.checks else None
+        n_spent = cover.n_evaluations
+        n_earlier = 0
+        n_particles = _N_PARTICLES
+        levels_per_step = _LEVELS_PER_STEP
+        for n_rounds in itertools.count(1):
+            own_seed = seeded(seed).of("round", n_rounds).seed
+            known, _, n_levels = self._sample_populations(
+                path, move, starts, own_seed, n_particles, levels_per_step
+            )
+            own_sweeps = known["sweeps"]
+            spent = {"exploration": cover.n_evaluations, "earlier rounds": n_earlier}
+            known |= {"sweeps": own_sweeps | spent, "findings": findings}
+            run = LearnedRun(**known, n_rounds=n_rounds, tol=self.tol)
+            n_earlier += sum(own_sweeps.values())
+            n_spent += sum(own_sweeps.values())
+            result = run.read()
+            value = with_error(result.log_partition, result.std_error)
+            report(functools.partial("round {}: log Z = {}".format, n_rounds, value))
+            if not result.alarms:
+                break
+            n_moves = n_levels * n_particles * _N_POPULATIONS
+            if is_imprecise(result.alarms):
+                growth = _PARTICLE_MARGIN * (result.std_error / self.tol) ** 2
+                growth = min(growth, _MAX_PARTICLE_GROWTH)
+                n_particles = int(np.ceil(growth * n_particles))
+            else:
+                growth = float(_LEVEL_GROWTH)
+                levels_per_step *= _LEVEL_GROWTH
+            if n_spent + growth * n_moves > self.max_sweeps:
+                break
+        return run
 
     def _search(
         self, path, starts: Array, known: Array, base: Mixture, seed, evaluations, before: Search
@@ -356,7 +424,7 @@ class AdaptiveSMC(SamplingEstimator):
             effective = learned_run.read().diagnostics["effective_ancestors"]
             if effective >= _ENOUGH_TO_FIT:
                 chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
-                new = rebased.position(rebased.take(populations.chains.state, chosen))
+                new = rebased.position(rebased.take(populations.state, chosen))
                 effective = min(effective, float(len(new)))
                 moved = drift_between(points[np.newaxis], new[np.newaxis], n_effective, effective)
                 learned_run = replace(learned_run, drift=max(learned.drift, moved))
@@ -405,9 +473,7 @@ class AdaptiveSMC(SamplingEstimator):
             n_jobs=self.n_jobs,
         )
         run, plan, populations = smc._run_forward(path, seed)
-        reverse = run_reverse_chains(
-            plan.path, tuned, path.at(starts), seeded(seed).of("reverse").key, self.n_jobs
-        )
+        reverse = reverse_ratios(plan, path.at(starts), self.n_jobs)
         known = vars(run) | {
             "reverse": reverse,
             "sweeps": run.sweeps | {"pilot": tuned.pilot.n_moves, "reverse chains": reverse.size},

@@ -17,19 +17,25 @@ from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import Interval, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
+from sklpf.partition._diagnostics import move_diagnostics
 from sklpf.partition._result import PartitionResult, Run
-from sklpf.partition._run_alarms import modes_alarms, move_diagnostics
-from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.alarms import (
+    modes_alarms,
+    raised,
+    threshold,
+)
 from sklpf.paths import require_base
 from sklpf.programs import (
     FEWEST_REVERSE,
     SETTLING,
     Draws,
+    Plan,
     ancestor_weights_of,
+    anneal_populations,
+    anneal_reverse,
     check_alive,
     draws_of,
-    run_populations,
-    run_reverse_chains,
+    n_settling,
     settle,
     target_summaries,
 )
@@ -130,10 +136,10 @@ class SMC(SamplingEstimator):
     """Sequential Monte Carlo sampler (Del Moral, Doucet & Jasra 2006).
 
     Independent populations of particles start at exact base draws. At every level each particle's
-    weight is multiplied by the ratio f_(k+1)(x) / f_k(x). If the weights have become uneven, the
-    population is resampled in proportion to them (systematic resampling). Then all its particles
-    move. The product of a population's mean weights is unbiased for Z / Z_0 on a fixed ladder.
-    Without resampling this is `AIS`.
+    weight is multiplied by the ratio f_(k+1)(x) / f_k(x), and it moves. If the weights have become
+    uneven, the population is then resampled in proportion to them (systematic resampling). The
+    product of a population's mean weights is unbiased for Z / Z_0 on a fixed ladder. Without
+    resampling this is `AIS`.
 
     Parameters
     ----------
@@ -175,9 +181,9 @@ class SMC(SamplingEstimator):
     The standard error is the larger of two: that of the mean of G estimates, and that of the mean
     of G N weights, each the weight of all descendants of one particle that started (Lee & Whiteley
     2018). Neither shows weights that the run has missed. Therefore N particles (at least 10), drawn
-    by weight, make 100 sweeps at the target and then move down the ladder as reverse chains. Their
-    ratios show how the estimate of a population that held them would vary. If that variance is
-    larger, the mean of the two is taken.
+    by weight, make K / 4 sweeps at the target (at least 100) and then move down the ladder as
+    reverse chains. Their ratios show how the estimate of a population that held them would vary. If
+    that variance is larger, the mean of the two is taken.
 
     Not converged if the effective number of ancestors is below 100 (two thirds of all particles if
     that is less), or below half of that by the reverse chains; if more than a tenth of the variance
@@ -221,15 +227,15 @@ class SMC(SamplingEstimator):
         if not self.checks:
             return run
         checkpoint = self._checkpoint(path, seed)
+        n_moves = len(plan.path.ladder) - 1
         n_reverse = max(FEWEST_REVERSE, self.n_particles)
-        key = seeded(seed).of("reverse").key
         rng = seeded(seed).of("reverse", "starts").generator()
-        ends = self._settled(plan, populations, n_reverse, rng, "settling", checkpoint)
-        reverse = run_reverse_chains(plan.path, plan.transition, ends, key, self.n_jobs, checkpoint)
+        starts = _drawn(plan.path, populations, n_reverse, rng)
+        reverse = reverse_ratios(plan, starts, self.n_jobs, checkpoint, settles=True)
         return replace(
             run,
             reverse=reverse,
-            sweeps=run.sweeps | {"reverse chains": n_reverse * (SETTLING + reverse.shape[1])},
+            sweeps=run.sweeps | {"reverse chains": n_reverse * (n_settling(n_moves) + n_moves)},
         )
 
     @removing_checkpoints()
@@ -242,35 +248,24 @@ class SMC(SamplingEstimator):
         """
         plan, populations = self._run_forward(path, int(rng.integers(2**31)))[1:]
         plan = plan._replace(seed=int(rng.integers(2**31)))
-        return self._settled(plan, populations, n, rng, "draws")
-
-    def _settled(self, plan, populations, n, rng, name, checkpoint=None):
-        """Particles of all populations, drawn by weight, that have moved on at the target."""
-        chosen = rng.permutation(systematic(log_weights_of(populations), n, rng.random()))
-        starts = plan.path.take(populations.chains.state, chosen)
-        return settle(plan, starts, SETTLING, name, self.n_jobs, checkpoint)
+        return settle(plan, _drawn(plan.path, populations, n, rng), SETTLING, "draws", self.n_jobs)
 
     def _draws(self, path, populations) -> Draws | None:
         if not self._keeps_draws:
             return None
         groups = np.repeat(np.arange(self.n_populations), self.n_particles)
-        return draws_of(path, populations.chains.state, log_weights_of(populations), groups)
+        return draws_of(path, populations.state, log_weights_of(populations), groups)
 
     def _run_forward(self, path, seed):
         base_log_partition = require_base(path, "SMC")
         checkpoint = self._checkpoint(path, seed)
         plan = self._plan(path, seed, self.n_particles)
         size = self.n_populations, self.n_particles, self.resample_at
-        key = seeded(seed).of("forward").key
-        populations = run_populations(
-            plan.path, plan.transition, *size, key, self.n_jobs, checkpoint
-        )
+        populations = anneal_populations(plan, *size, self.n_jobs, checkpoint)
         log_weights = ancestor_weights_of(populations)
         check_alive(log_weights.ravel())
         records = populations.records
-        rates = records[..., 3].mean(axis=0)
         n_moves = self.n_particles * (len(plan.path.ladder) - 1) * self.n_populations
-        anew = self.n_particles * int(records[..., 2].sum())
         run = PopulationRun(
             ladder=plan.path.ladder,
             base_log_partition=base_log_partition,
@@ -280,11 +275,25 @@ class SMC(SamplingEstimator):
             log_weights=log_weights,
             summaries=target_summaries(path, populations),
             reverse=np.empty((0, len(plan.path.ladder) - 1)),
-            acceptance=None if np.isnan(rates).any() else rates,
+            acceptance=populations.acceptance,
             pilot=plan.transition.pilot,
-            sweeps={"chains": n_moves + anew, "pilot": plan.n_sweeps},
+            sweeps={"chains": n_moves, "pilot": plan.n_sweeps},
         )
         return run, plan, populations
+
+
+def reverse_ratios(plan: Plan, starts, n_jobs=None, checkpoint=None, settles=False) -> Array:
+    """log f_(k+1) - log f_k (n, K - 1) of reverse chains from some states; as `PopulationRun` keeps
+    them.
+    """
+    options: Any = n_jobs, checkpoint, settles
+    return -anneal_reverse([plan], [starts], 1, "reverse", *options, True)[0][:, ::-1]
+
+
+def _drawn(path, populations, n: int, rng: np.random.Generator) -> Any:
+    """The state of n particles of all populations, drawn by weight."""
+    chosen = rng.permutation(systematic(log_weights_of(populations), n, rng.random()))
+    return path.take(populations.state, chosen)
 
 
 def log_weights_of(populations) -> Array:

@@ -15,14 +15,13 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf.partition._base import ANNEALING, SamplingEstimator
+from sklpf.partition._diagnostics import move_diagnostics, weight_diagnostics
 from sklpf.partition._result import PartitionResult, RunInRounds
-from sklpf.partition._run_alarms import (
+from sklpf.partition.alarms import (
     misses_tol,
-    move_diagnostics,
+    raised,
     weight_alarms,
-    weight_diagnostics,
 )
-from sklpf.partition.alarms import raised
 from sklpf.partition.checks.missed_mass import with_missed_mass
 from sklpf.paths import require_base
 from sklpf.programs import (
@@ -56,7 +55,7 @@ class AnnealingRun(RunInRounds):
         Log weights of chains from the base to the target: the mean weight is unbiased for Z / Z_0.
     reverse : ndarray of shape (n_starts, 1) or None
         Log weights of reverse chains, from where forward chains arrived, drawn by weight; none with
-        ``checks=False``.
+        ``checks=False``. None where the path has no moves: the estimate is then a lower bound.
     acceptance : ndarray or None
         Mean acceptance probability of the forward chains at every level but the first, as a mean
         over each segment of their way; None if no move is rejected.
@@ -120,6 +119,7 @@ class AnnealingRun(RunInRounds):
             n - 1,
             alarms=alarms,
             diagnostics=diagnostics,
+            statement="lower bound" if self.reverse is None else "estimate",
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
@@ -22,6 +23,7 @@ from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import check_columns
 from sklpf.partition.weights._posterior_draws import posterior_draws
 from sklpf.paths import (
+    Box,
     Gaussian,
     GeometricPath,
     Mixture,
@@ -309,7 +311,9 @@ class BridgeSampling(PartitionEstimator):
                 f"draws must be at least {_FEWEST_POINTS}, got {points[..., 0].size}: better are"
                 " thousands"
             )
-        density = _CountedDensity(path)
+        counted, evaluations = path.counted()
+        log_target = evaluations.counting(path._target)
+        density = functools.partial(_log_density, log_target, path.bounds)
         flat = _flat(points)
         log_f = density(flat).reshape(points.shape[:2])
         if not np.isfinite(log_f).all():
@@ -319,9 +323,7 @@ class BridgeSampling(PartitionEstimator):
                 " coordinates of the path"
             )
 
-        counted, evaluations = path.counted()
         check_columns(counted, flat[:: len(flat) // 3])
-        density.n_evaluations += evaluations.n
         rng = seeded(seed).of("draws").generator()
         first, second = _halves(points, log_f)
         bridges, checks = (
@@ -336,7 +338,7 @@ class BridgeSampling(PartitionEstimator):
         chains = np.repeat(np.arange(len(points)), points.shape[1])
         every = Draws(flat, np.zeros(log_f.size), chains)
         if not self._searches_fully:
-            path.most_search_evaluations = max(density.n_evaluations, 12_000)
+            path.most_search_evaluations = max(evaluations.n, 12_000)
         return BridgeRun(
             bridges=bridges,
             checks=checks,
@@ -344,7 +346,7 @@ class BridgeSampling(PartitionEstimator):
             effective_draws=np.minimum(effective_draws(rank_normalised(described)), most),
             most_effective=most,
             n_divergent=n_divergent,
-            n_evaluations=density.n_evaluations,
+            n_evaluations=evaluations.n,
             draws=every.thinned(),
             earlier_alarms=alarms,
         )
@@ -353,20 +355,13 @@ class BridgeSampling(PartitionEstimator):
 # -- sampling
 
 
-class _CountedDensity:
-    """log f of points (n, d), 0 outside of the path's box, and how many points it was asked for."""
-
-    def __init__(self, path: GeometricPath) -> None:
-        self._path = path
-        self.n_evaluations = 0
-
-    def __call__(self, points: Array) -> Array:
-        inside = self._path.bounds.contains(points)
-        values = np.full(len(points), -np.inf)
-        if inside.any():
-            values[inside] = self._path._target(points[inside])
-        self.n_evaluations += int(inside.sum())
-        return values
+def _log_density(log_target: Callable[[Array], Array], bounds: Box, points: Array) -> Array:
+    """log f of points (n, d); f is 0 outside of the box."""
+    inside = bounds.contains(points)
+    values = np.full(len(points), -np.inf)
+    if inside.any():
+        values[inside] = log_target(points[inside])
+    return values
 
 
 class _Half(NamedTuple):

@@ -12,14 +12,18 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, seeded
 from sklpf.exploration import EFFICIENT, Cover, Evaluator, disagreement, explore
+from sklpf.partition._diagnostics import weight_diagnostics
 from sklpf.partition._result import PartitionResult
-from sklpf.partition._run_alarms import tol_alarms, weight_alarms, weight_diagnostics
-from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.alarms import (
+    raised,
+    threshold,
+    tol_alarms,
+    weight_alarms,
+)
 from sklpf.partition.checks.tails import Scouts, Tails, tail_alarms
 from sklpf.partition.weights._ais import AnnealingRun
 from sklpf.paths import GeometricPath, is_own_density, require_base
 from sklpf.programs import Draws
-from sklpf.reweighting import mean_weight
 from sklpf.uncertainty import log_mean_exp, pareto_shape, standard_error
 
 if TYPE_CHECKING:
@@ -33,26 +37,9 @@ _N_SCOUTS = 64  # of the check of tails
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ImportanceRun(AnnealingRun):
-    """An `AnnealingRun` without levels between base and target; without reverse chains where the
-    path has no moves.
-    """
+    """An `AnnealingRun` without levels between base and target."""
 
     family = "importance"
-
-    def _read(self) -> PartitionResult:
-        if self.reverse is not None:
-            return super()._read()
-        n = len(self.forward)
-        estimate = mean_weight(self.forward)
-        diagnostics = weight_diagnostics(self.forward)
-        return self.conclude(
-            self.base_log_partition + estimate.log_mean,
-            estimate.std_error,
-            n - 1,
-            alarms=weight_alarms(n, diagnostics, self.family),
-            diagnostics=diagnostics,
-            statement="lower bound",
-        )
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -16,9 +16,13 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf.partition._base import SAMPLING, PartitionEstimator
+from sklpf.partition._diagnostics import weight_diagnostics
 from sklpf.partition._result import PartitionResult, Run
-from sklpf.partition._run_alarms import misses_tol, weight_diagnostics
-from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.alarms import (
+    misses_tol,
+    raised,
+    threshold,
+)
 from sklpf.paths import require
 from sklpf.reweighting import mean_weight
 

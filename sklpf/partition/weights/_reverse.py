@@ -15,9 +15,13 @@ from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
+from sklpf.partition._diagnostics import weight_diagnostics
 from sklpf.partition._result import PartitionResult, Run
-from sklpf.partition._run_alarms import weight_alarms, weight_diagnostics
-from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.alarms import (
+    raised,
+    threshold,
+    weight_alarms,
+)
 from sklpf.partition.exact import MAX_LOG2_STATES, Exact
 from sklpf.partition.levels import ParallelTempering
 from sklpf.partition.weights._ais import anneal_both_ways, fields_of_run

@@ -188,5 +188,5 @@ def test_a_document_has_the_same_bits_in_any_company(estimator):
     np.testing.assert_array_equal(log_likelihood(np.vstack([X, X])), np.r_[everything, everything])
     for t in (0, 31, 59):
         np.testing.assert_array_equal(log_likelihood(X[t : t + 1]), everything[t : t + 1])
-    with joblib.parallel_config(backend="loky", n_jobs=2):
+    with joblib.parallel_config(backend="threading", n_jobs=2):
         np.testing.assert_array_equal(log_likelihood(X[:10]), everything[:10])
