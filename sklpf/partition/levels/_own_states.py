@@ -12,7 +12,6 @@ sum over states of the first is the score of a factor that all log densities lac
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
@@ -168,14 +167,15 @@ def own_states(
         n_factor_groups = max(effective.sum() / draws_per_group, 2.0)
         inefficiency[:, -1] = n / effective
         variances = np.sum(spread * inefficiency, axis=0)
-    alarm = functools.partial(threshold, "not-of-this-density")
+    of_factor = threshold("not-of-this-density", "of_factor")
+    of_states = threshold("not-of-this-density", "of_states")
     # States that are equal to rounding say nothing.
     t = sums.sum(axis=0) / np.sqrt(variances + 1e-12 * len(labels))
     return OwnStates(
         factor_t=float(t[-1]),
         t=np.abs(t[:-1]).reshape(2, n_states).max(axis=0),
-        factor_bound=t_bound(n_factor_groups, false_alarm=alarm("of_factor")),
-        bound=t_bound(n_groups, 2 * n_states, alarm("of_states")),
+        factor_bound=t_bound(n_factor_groups, false_alarm=of_factor),
+        bound=t_bound(n_groups, 2 * n_states, of_states),
         profiles=profiles / n[:, np.newaxis],
         expected=run._sums.products[np.ix_(states, states)] / n[:, np.newaxis],
     )
