@@ -13,7 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, Exact, LinearGenerativeModel, compare
 from sklpf.models import LinearPath
-from sklpf.partition._default import default_estimator
 from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path
 
@@ -266,7 +265,7 @@ def test_a_gaussian_prior_has_a_closed_form_at_any_scale(n_components, n_feature
     expected = multivariate_normal(np.zeros(n_features), covariance).logpdf(path.X)
     expected -= n_features * np.log(scale)
     scaled = LinearPath(scale * path.X, scale * path.components, scale * 0.3, "gaussian")
-    exact = default_estimator(path).fit(scaled)
+    exact = Exact().fit(scaled)
     np.testing.assert_allclose(exact.log_partition_, expected, rtol=1e-10)
     assert exact.result_.statement == "exact"
     hais = HAIS(10, 3, random_state=0).fit(scaled)  # base and target are the same
