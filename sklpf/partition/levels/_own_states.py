@@ -154,7 +154,8 @@ def own_states(
         np.add.at(profiles, label[first], np.add.reduceat(q, first, axis=0))
 
     if run.given_groups is not None:
-        n_groups = n_factor_groups = run.n_groups
+        n_groups = run.n_groups
+        factor_bound = t_bound(n_groups)  # its tails are heavier where few groups scatter
         sizes = np.bincount(cells, minlength=len(sums)).reshape(n_groups, n_states)
         by_group = sums.reshape(n_groups, n_states, -1)
         by_group = by_group - (sizes / n)[..., np.newaxis] * by_group.sum(axis=0)
@@ -165,16 +166,17 @@ def own_states(
         inefficiency = np.tile(n / run._draw_numbers.effective[states], (sums.shape[1], 1)).T
         effective = run.effective_of(factor_terms)[0][states]
         n_factor_groups = max(effective.sum() / draws_per_group, 2.0)
+        of_factor = threshold("not-of-this-density", "of_factor")
+        factor_bound = t_bound(n_factor_groups, false_alarm=of_factor)
         inefficiency[:, -1] = n / effective
         variances = np.sum(spread * inefficiency, axis=0)
-    of_factor = threshold("not-of-this-density", "of_factor")
     of_states = threshold("not-of-this-density", "of_states")
     # States that are equal to rounding say nothing.
     t = sums.sum(axis=0) / np.sqrt(variances + 1e-12 * len(labels))
     return OwnStates(
         factor_t=float(t[-1]),
         t=np.abs(t[:-1]).reshape(2, n_states).max(axis=0),
-        factor_bound=t_bound(n_factor_groups, false_alarm=of_factor),
+        factor_bound=factor_bound,
         bound=t_bound(n_groups, 2 * n_states, of_states),
         profiles=profiles / n[:, np.newaxis],
         expected=run._sums.products[np.ix_(states, states)] / n[:, np.newaxis],
