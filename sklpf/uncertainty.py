@@ -404,25 +404,23 @@ def standard_error(values: NDArray) -> float:
     return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
-def t_bound(n_groups: float, n_tests: int = 1, false_alarm: float = FALSE_ALARM) -> float:
+def t_bound(n_groups: int, n_tests: int = 1) -> float:
     """Return the absolute t statistic that one of some tests exceeds in 0.1 % of the runs by
-    chance, or in another share of them.
+    chance.
 
     Parameters
     ----------
-    n_groups : float
+    n_groups : int
         Number of independent groups.
     n_tests : int, default=1
         How many tests share the probability of a false alarm.
-    false_alarm : float, default=0.001
-        That probability.
 
     Returns
     -------
     float
         For both sides.
     """
-    return float(student_t.isf(false_alarm / 2 / n_tests, n_groups - 1))
+    return float(student_t.isf(FALSE_ALARM / 2 / n_tests, n_groups - 1))
 
 
 def t_ratio(difference: ArrayLike, std_error: ArrayLike) -> float:

@@ -297,11 +297,8 @@ KINDS: dict[str, AlarmKind] = {
     "not-of-this-density": AlarmKind(
         "Draws are not from the density that they are said to be from: every number from them is"
         " wrong, by whatever method.",
-        "t of scores of all states beyond {of_factor:.1%}, of each beyond {of_states:.1%};"
-        " chi-square of moments beyond {false_alarm:.1%}",
+        "t of scores of all states, or chi-square of moments, beyond {false_alarm:.1%}",
         {
-            "of_factor": 0.005,  # a factor of all log densities, or draws that are mixed up
-            "of_states": 0.003,
             "false_alarm": FALSE_ALARM,
         },
         {

@@ -122,9 +122,6 @@ def test_states_without_draws_are_seen_by_the_others():
 def test_intervals_cover(name, n_k, rho, n):
 
     def problem(seed):
-        # Of the first 80 correlated sets three have a false alarm of the factor (.5 % expected), of
-        # these 80 none.
-        seed += 80
         u_kn = exponential(n_k, seed) if name == "exponential" else harmonic(n_k, seed, rho=rho)
         return name, from_pymbar(u_kn, n_k), -np.log(5) if name == "exponential" else EXACT
 

@@ -23,7 +23,7 @@ from scipy.special import xlogy
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.alarms import raised, threshold
+from sklpf.partition.alarms import raised
 from sklpf.reweighting import mbar, mixture_weights
 from sklpf.uncertainty import t_bound
 
@@ -41,7 +41,7 @@ class OwnStates(NamedTuple):
     t : ndarray of shape (S,)
         The larger t statistic of every state that has draws.
     factor_bound, bound : float
-        What they exceed in 0.5 % of right runs, and of all states together in 0.3 %.
+        What they exceed in 0.1 % of right runs, of all states together.
     profiles, expected : ndarray of shape (S, S)
         Mean of q_j over the draws of every state, and what it should be.
     """
@@ -109,8 +109,7 @@ def own_state_alarms(run: PotentialRun) -> list[Alarm]:
 def own_states(
     run: PotentialRun,
     *,
-    n_bound_groups: int = 30,  # of the t statistics of states, with correlated draws
-    draws_per_group: float = 10.0,  # effective ones, of all states, for that of the factor
+    n_bound_groups: int = 30,  # of the t statistics of correlated draws
 ) -> OwnStates:
     """Return what draws say of the densities of their states.
 
@@ -155,7 +154,6 @@ def own_states(
 
     if run.given_groups is not None:
         n_groups = run.n_groups
-        factor_bound = t_bound(n_groups)  # its tails are heavier where few groups scatter
         sizes = np.bincount(cells, minlength=len(sums)).reshape(n_groups, n_states)
         by_group = sums.reshape(n_groups, n_states, -1)
         by_group = by_group - (sizes / n)[..., np.newaxis] * by_group.sum(axis=0)
@@ -164,20 +162,15 @@ def own_states(
         n_groups = n_bound_groups
         spread = np.maximum(squares - sums**2 / n[:, np.newaxis], 0.0)
         inefficiency = np.tile(n / run._draw_numbers.effective[states], (sums.shape[1], 1)).T
-        effective = run.effective_of(factor_terms)[0][states]
-        n_factor_groups = max(effective.sum() / draws_per_group, 2.0)
-        of_factor = threshold("not-of-this-density", "of_factor")
-        factor_bound = t_bound(n_factor_groups, false_alarm=of_factor)
-        inefficiency[:, -1] = n / effective
+        inefficiency[:, -1] = n / run.effective_of(factor_terms)[0][states]
         variances = np.sum(spread * inefficiency, axis=0)
-    of_states = threshold("not-of-this-density", "of_states")
     # States that are equal to rounding say nothing.
     t = sums.sum(axis=0) / np.sqrt(variances + 1e-12 * len(labels))
     return OwnStates(
         factor_t=float(t[-1]),
         t=np.abs(t[:-1]).reshape(2, n_states).max(axis=0),
-        factor_bound=factor_bound,
-        bound=t_bound(n_groups, 2 * n_states, of_states),
+        factor_bound=t_bound(n_groups),
+        bound=t_bound(n_groups, 2 * n_states),
         profiles=profiles / n[:, np.newaxis],
         expected=run._sums.products[np.ix_(states, states)] / n[:, np.newaxis],
     )
