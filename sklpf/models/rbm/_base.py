@@ -660,7 +660,7 @@ def _all_values(sizes, *, most_states: int = 1 << 16) -> Array:
             f"columns have {n_states:g} joint values, more than {most_states}: ask for fewer"
             " columns, or give the states between which to decide"
         )
-    return np.indices(sizes).reshape(len(sizes), -1).T.astype(np.float64)
+    return np.indices(tuple(sizes)).reshape(len(sizes), -1).T.astype(np.float64)
 
 
 def _given_means(
