@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
         compare_evidence as compare_evidence,
     )
     from sklpf.scoring import (
+        LikelihoodOutliers as LikelihoodOutliers,
         log_likelihood as log_likelihood,
     )
     from sklpf.paths import (
@@ -65,7 +66,7 @@ if TYPE_CHECKING:  # what `__getattr__` gives, for type checkers
 # names by their module; imported at first use, so that `import sklpf` costs nothing
 _NAMES = {
     "sklpf.comparing": "compare compare_fits",
-    "sklpf.scoring": "log_likelihood",
+    "sklpf.scoring": "LikelihoodOutliers log_likelihood",
     "sklpf.models": """
         BernoulliRBM BilinearGenerativeModel BoltzmannMachine CategoricalRBM FactorialMixture
         GaussianRBM LatentDirichletAllocation LinearGenerativeModel MeanCovarianceRBM

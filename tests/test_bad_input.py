@@ -244,7 +244,7 @@ def test_fits_that_can_not_be_made_say_why(model, X, message):
 
 
 @pytest.mark.parametrize(
-    "kind", [BernoulliRBM, BilinearGenerativeModel, CategoricalRBM, GaussianRBM, LDA]
+    "kind", [BilinearGenerativeModel, BoltzmannMachine, LDA, MeanCovarianceRBM]
 )
 def test_missing_values_are_refused_with_what_fills_them(kind):
     with pytest.raises(ValueError, match="X contains NaN, .* SimpleImputer"):

@@ -13,6 +13,7 @@ from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.utils import _param_validation
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Options, StrOptions
+from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
 from sklpf._utils import __version__
 from sklpf._utils.warnings import warn
@@ -73,6 +74,16 @@ else:
 
         def with_callbacks(method):
             return method
+
+
+def in_container(model: Any, rows: Any) -> Any:
+    """Return rows of data (n, n_features) in the container that `set_output` asks for."""
+    kind = _get_output_config("transform", model)["dense"]
+    if kind == "default" or not hasattr(model, "set_output"):
+        return rows
+    names = getattr(model, "feature_names_in_", [f"x{k}" for k in range(rows.shape[1])])
+    adapter = ADAPTERS_MANAGER.adapters[kind]
+    return adapter.create_container(rows, rows, columns=names)
 
 
 _NAME = "_sklpf_version"
@@ -181,6 +192,7 @@ __all__ = [
     "Parameters",
     "StrOptions",
     "TransformerMixin",
+    "in_container",
     "safe_indexing",
     "with_callbacks",
 ]

@@ -27,8 +27,12 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 TOO_FAR = "they lie so far from the model that log f is no finite number"
 _NO_MISSING = (
-    "and no model here takes missing values: drop such rows, or fill them by scikit-learn's"
+    "and this model takes no missing values: drop such rows, or fill them by scikit-learn's"
     " SimpleImputer before the model in a pipeline"
+)
+_NONE_IN_SPARSE = (
+    "X is a sparse matrix that contains NaN, but missing values are taken from dense rows alone:"
+    " give X.toarray()"
 )
 
 
@@ -74,10 +78,14 @@ def validate_data(model, X, **options):
         raise ValueError(
             f"X has several columns of the name {', '.join(twice)}: rename them or drop all but one"
         )
+    takes_missing = getattr(model, "_takes_missing", False)
     if np.ma.is_masked(X):
-        raise ValueError(f"X has masked entries, {_NO_MISSING}")
+        instead = "give X.filled(np.nan), of float" if takes_missing else _NO_MISSING
+        raise ValueError(f"X has masked entries, {instead}")
+    if takes_missing:
+        options["ensure_all_finite"] = "allow-nan"
     try:
-        return validation.validate_data(model, X, order="C", **options)
+        rows = validation.validate_data(model, X, order="C", **options)
     except (TypeError, ValueError) as error:
         first = _first_entry(X)
         if isinstance(first, str):
@@ -106,6 +114,9 @@ def validate_data(model, X, **options):
         if "X" in str(error):
             raise
         raise type(error)(f"X can't be used: {error}") from error
+    if takes_missing and sp.issparse(rows) and np.isnan(rows.data).any():
+        raise ValueError(_NONE_IN_SPARSE)
+    return rows
 
 
 def _kinds(X) -> list[str]:

@@ -8,10 +8,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
-from sklpf._utils.numbers import Array, Bits, Booleans, Integers, check_finite
+from sklpf._utils.numbers import Array, Bits, Booleans, Integers, Matrix, check_finite
 from sklpf._utils.random import Stream
 from sklpf.partition import ParallelTempering, PartitionEstimator
 from sklpf.paths import KernelPath, Regions, drawn_by_weight
@@ -76,6 +77,54 @@ class BinaryUnits:
         """Return rows of data that have these units (n, n_units)."""
         return units
 
+    def missing(self, X: Matrix) -> Booleans | None:
+        """Return the columns that are not known of rows of units, (n, C); None where all are."""
+        if sp.issparse(X):
+            return None
+        missing = np.isnan(X)
+        return missing if missing.any() else None
+
+    def without_missing(self, X: Matrix) -> Matrix:
+        """Return rows in which units that are not known are 0."""
+        return X if sp.issparse(X) else np.nan_to_num(X)
+
+    def of_columns(self, columns: Integers) -> BinaryUnits:
+        """Return the units of some columns."""
+        return self
+
+    def column_starts(self, n: int) -> Integers:
+        """Return the first of n units of every column, and n."""
+        return np.arange(n + 1)
+
+    def column_sizes(self, n: int) -> Integers:
+        """Return the number of values of each of n columns."""
+        return np.full(n, 2)
+
+    def n_states(self, n: int) -> float:
+        """Return the number of states of n units."""
+        return 2.0**n
+
+    def log_norms_of_states(
+        self, weights: Array, bias: Array, other_bias: Array | None = None
+    ) -> Array:
+        """Return other_bias @ s and `log_norms` of bias + s @ weights for all states s of another
+        layer of n binary units, (2^n,).
+        """
+        from sklpf.models.rbm._free_energy_kernels import enumerate_states
+
+        n = len(weights)
+        n_low = min(n, _UNITS_PER_BLOCK)
+        codes = np.arange(1 << n_low)
+        in_gray_code = codes ^ (codes >> 1)
+        other_bias = np.zeros(n) if other_bias is None else other_bias
+        rows = np.ascontiguousarray(weights)
+        log_norms = np.empty((1 << (n - n_low), 1 << n_low))
+        for block, out in enumerate(log_norms):
+            sums = np.empty(len(out))
+            enumerate_states(rows, other_bias, bias.copy(), self.starts, block, n_low, sums)
+            out[in_gray_code] = sums
+        return log_norms.ravel()
+
     def logits_of(self, means: Array) -> Array:
         """Return the inputs that give these means (..., n), or raise ValueError."""
         if not np.all((means > 0) & (means < 1)):
@@ -92,8 +141,22 @@ class BinaryUnits:
         """Return the probabilities, moved to at least `least` from those that exclude a state."""
         return self.means(inputs).clip(least, 1 - least)
 
-    def smoothed_means(self, sums: Array, n: int) -> Array:
-        """Return means of units, inside (0, 1), from their sums over n rows."""
+    def counts(self, X: Matrix) -> tuple[Array, Any]:
+        """Return the sums of units over rows, and the number of rows: of each unit those in which
+        it is known, where not all are.
+        """
+        missing = self.missing(X)
+        if missing is None:
+            return np.asarray(X.sum(axis=0, dtype=np.float64)).ravel(), X.shape[0]
+        sums = self.without_missing(X).sum(axis=0, dtype=np.float64)
+        return np.asarray(sums).ravel(), self._repeated(np.sum(~missing, axis=0))
+
+    def _repeated(self, values) -> Array:
+        """The value of each column at all of its units."""
+        return values
+
+    def smoothed_means(self, sums: Array, n: Any) -> Array:
+        """Return means of units, inside (0, 1), from their sums over n rows, or (n_units,)."""
         smallest = 1 / (n + 2)
         return np.clip((sums + 1) / (n + 2), smallest, 1 - smallest)
 
@@ -108,7 +171,11 @@ class BinaryUnits:
 
     def log_norms(self, inputs: Array) -> Array:
         """Return the log normalisers of exp(units @ inputs), (...,)."""
-        return np.logaddexp(0, inputs).sum(axis=-1)
+        return self.column_log_norms(inputs).sum(axis=-1)
+
+    def column_log_norms(self, inputs: Array) -> Array:
+        """Return those of every column, (..., C)."""
+        return np.logaddexp(0, inputs)
 
     def largest_sums(self, values: Array) -> Array:
         """Return the largest sums of values (..., n) >= 0 over units that are on, (...,)."""
@@ -180,7 +247,43 @@ class CategoricalUnits(BinaryUnits):
         """Return the probabilities, raised to about `least`."""
         return self.means(np.log(np.maximum(self.means(inputs), least)))
 
-    def smoothed_means(self, sums: Array, n: int) -> Array:
+    def missing(self, X: Matrix) -> Booleans | None:
+        """Return the features that are not known of rows of indicators, which then are all 0."""
+        n_features = len(self.starts) - 1
+        if not sp.issparse(X) or X.nnz == X.shape[0] * n_features:
+            return None
+        missing = np.ones((X.shape[0], n_features), dtype=bool)
+        of_units = np.repeat(np.arange(n_features), np.diff(self.starts))
+        missing[X.nonzero()[0], of_units[X.nonzero()[1]]] = False
+        return missing
+
+    def without_missing(self, X: Matrix) -> Matrix:
+        """Return the rows, whose missing features have no indicator."""
+        return X
+
+    def of_columns(self, columns: Integers) -> CategoricalUnits:
+        """Return the units of some features."""
+        return CategoricalUnits(np.diff(self.starts)[columns])
+
+    def column_starts(self, n: int) -> Integers:
+        """Return the first unit of every feature, and n."""
+        return self.starts
+
+    def column_sizes(self, n: int) -> Integers:
+        """Return the number of categories of each feature."""
+        return np.diff(self.starts)
+
+    def n_states(self, n: int) -> float:
+        """Return the number of states of all features."""
+        return float(np.prod(np.diff(self.starts), dtype=np.float64))
+
+    def all_states(self) -> NDArray:
+        """Return all states, (n_states, n_units)."""
+        sizes = np.diff(self.starts)
+        codes = np.indices(tuple(sizes)).reshape(len(sizes), -1).T
+        return np.concatenate([np.eye(size)[code] for size, code in zip(sizes, codes.T)], axis=1)
+
+    def smoothed_means(self, sums: Array, n: Any) -> Array:
         """Return (count + 1) / (n + n_categories) from the counts of the categories."""
         return (sums + 1) / (n + self._repeated(np.diff(self.starts)))
 
@@ -196,9 +299,9 @@ class CategoricalUnits(BinaryUnits):
             np.put_along_axis(modes[..., first:last], largest, True, axis=-1)
         return modes
 
-    def log_norms(self, inputs: Array) -> Array:
-        """Return the log normalisers of exp(units @ inputs), (...,)."""
-        return self._of_groups(np.logaddexp, inputs).sum(axis=-1)
+    def column_log_norms(self, inputs: Array) -> Array:
+        """Return the log normalisers of every feature, (..., n_features)."""
+        return self._of_groups(np.logaddexp, inputs)
 
     def largest_sums(self, values: Array) -> Array:
         """Return the largest sums of values over units that are on, (...,)."""
@@ -456,6 +559,25 @@ def check_vectors(n: int, what: str, **vectors: Array) -> None:
                 f"{name} must have the shape ({n},) to match {what}, got {vector.shape}"
             )
         check_finite(vector, name)
+
+
+def subset_sums(values: Array) -> Array:
+    """Sum of values[j] over the bits j of s, for every s < 2^n, by doubling: one addition each."""
+    sums = np.zeros(1)
+    for value in values:
+        sums = np.concatenate([sums, sums + value])
+    return sums
+
+
+def quadratic_sums(matrix: NDArray, low: int, high: NDArray) -> Array:
+    """z @ matrix @ z for all z that begin with any `low` bits and end with the bits `high`; O(1)
+    each.
+    """
+    sums = np.array([high @ matrix[low:, low:] @ high])
+    for j in range(low):
+        cross = subset_sums(matrix[:j, j]) + matrix[low:, j] @ high
+        sums = np.concatenate([sums, sums + matrix[j, j] + 2 * cross])
+    return sums
 
 
 def bits(codes: NDArray, n: int) -> Bits:

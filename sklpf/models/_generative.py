@@ -32,6 +32,7 @@ from sklpf._utils.sklearn import (
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
     at_least,
+    in_container,
 )
 from sklpf._utils.validation import check_fitted, named_by_model
 from sklpf._utils.warnings import warn
@@ -173,7 +174,7 @@ class GenerativeModel(
         check_count(n_samples, "n_samples")
         path = self._path(np.empty((0, len(self.mean_))))
         rng = np.random.default_rng(draw_seed(random_state))
-        return self.mean_ + path.simulate(n_samples, rng)
+        return in_container(self, self.mean_ + path.simulate(n_samples, rng))
 
     def _validate(self, X, reset=False):
         X = super()._validate(X, reset)

@@ -2,15 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
-
-from sklpf.uncertainty import effective_sample_size, pareto_shape
-
-if TYPE_CHECKING:
-    from sklpf.partition.populations import PopulationRun
-    from sklpf.partition.weights import AnnealingRun
+from typing import NamedTuple
 
 
 class Diagnostic(NamedTuple):
@@ -154,24 +146,3 @@ DIAGNOSTICS: dict[str, Diagnostic] = {
     "attempt_std_error": Diagnostic(dimensions=_ATTEMPT),
     "attempt_converged": Diagnostic(dimensions=_ATTEMPT),
 }
-
-
-def weight_diagnostics(log_weights) -> dict[str, Any]:
-    """The log weights (n,), their effective sample size and the shape of their tail."""
-    return {
-        "log_weights": log_weights,
-        "effective_sample_size": effective_sample_size(log_weights),
-        "pareto_shape": pareto_shape(log_weights),
-    }
-
-
-def move_diagnostics(run: AnnealingRun | PopulationRun) -> dict[str, Any]:
-    """Acceptance and step sizes by level, shape (K,), of an `AnnealingRun` or a `PopulationRun`
-    whose moves have them; the base's acceptance is NaN.
-    """
-    found = {}
-    if run.acceptance is not None:
-        found["acceptance"] = np.append(np.nan, run.acceptance)
-    if run.pilot is not None:
-        found["step_sizes"] = run.pilot.step(run.ladder)
-    return found

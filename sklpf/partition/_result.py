@@ -31,7 +31,8 @@ from sklpf.partition.alarms import (
 from sklpf.partition.checks import judge
 from sklpf.partition.checks._finding import Findings
 from sklpf.paths import Regions
-from sklpf.programs import NO_ROUNDS, Draws, with_round
+from sklpf.programs import NO_ROUNDS, Draws
+from sklpf.uncertainty import effective_sample_size, pareto_shape
 
 STATEMENTS = (
     "exact",
@@ -689,13 +690,34 @@ class RunInRounds(Run):
         """Diagnostics: the estimate after every earlier round and at last the result's own, shape
         (R + 1,).
         """
-        rounds = with_round(self.history, log_partition, std_error, self.n_sweeps)
+        rounds = np.vstack([self.history, [log_partition, std_error, self.n_sweeps]])
         values, errors, sweeps = rounds.T.copy()
         return {
             "round_log_partition": values,
             "round_std_error": errors,
             "round_sweeps": sweeps.astype(np.int64),
         }
+
+
+def weight_diagnostics(log_weights) -> dict[str, Any]:
+    """The log weights (n,), their effective sample size and the shape of their tail."""
+    return {
+        "log_weights": log_weights,
+        "effective_sample_size": effective_sample_size(log_weights),
+        "pareto_shape": pareto_shape(log_weights),
+    }
+
+
+def move_diagnostics(run: Any) -> dict[str, Any]:
+    """Acceptance and step sizes by level, shape (K,), of an `AnnealingRun` or a `PopulationRun`
+    whose moves have them; the base's acceptance is NaN.
+    """
+    found = {}
+    if run.acceptance is not None:
+        found["acceptance"] = np.append(np.nan, run.acceptance)
+    if run.pilot is not None:
+        found["step_sizes"] = run.pilot.step(run.ladder)
+    return found
 
 
 def single_result(name: str, given: object, remedy: str) -> PartitionResult:

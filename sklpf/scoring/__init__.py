@@ -1,15 +1,17 @@
 """Likelihoods of models with one log Z and with one a row, and what makes a score of them."""
 
+from sklpf.scoring._outliers import LikelihoodOutliers
 from sklpf.scoring._scored import ScoreInterval
 from sklpf.scoring._searches import log_likelihood
 
-__all__ = ["ScoreInterval", "log_likelihood"]
+__all__ = ["LikelihoodOutliers", "ScoreInterval", "log_likelihood"]
 
 # Shared with other folders.
 # isort: split
 from sklpf.scoring._likelihood import (  # noqa: F401
     SCORING,
     LogLikelihoodMixin,
+    Marginals,
     RowLikelihoodMixin,
     ScoredModel,
     fit_for_model,

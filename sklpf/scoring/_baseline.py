@@ -24,25 +24,34 @@ class IndependentUnits:
     """Independent discrete columns, with the smoothed shares of the training rows."""
 
     units: Any = None
-    n_rows: int = 0
+    n_rows: Any = 0  # or those in which each unit is known
     sums: Any = 0.0
     name = "independent columns"
 
     def seen(self, X: Matrix) -> Self:
         """Return the baseline with more training rows, as units (n, n_units)."""
-        sums = self.sums + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
-        return type(self)(self.units, self.n_rows + X.shape[0], sums)
+        sums, n = self.units.counts(X)
+        return type(self)(self.units, self.n_rows + n, self.sums + sums)
 
     def log_likelihood(self, X: Matrix) -> Array:
         """Return the log-likelihood of rows, (n,), in nats."""
         logits = self.units.logits_of(self.units.smoothed_means(self.sums, self.n_rows))
-        return safe_sparse_dot(X, logits) - self.units.log_norms(logits)
+        known = safe_sparse_dot(self.units.without_missing(X), logits)
+        missing = self.units.missing(X)
+        if missing is None:
+            return known - self.units.log_norms(logits)
+        return known - ~missing @ self.units.column_log_norms(logits)
 
 
 class OneTopic(IndependentUnits):
     """One topic: the smoothed shares of the words in all training documents."""
 
     name = "one topic"
+
+    def seen(self, X: Matrix) -> Self:
+        """Return the baseline with more documents, of counts (n, n_words)."""
+        sums = self.sums + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
+        return type(self)(sums=sums)
 
     def log_likelihood(self, X: Matrix) -> Array:
         """Return the log-likelihood of documents, (n,), in nats."""
@@ -56,13 +65,15 @@ class Gaussian:
     ones.
     """
 
-    n_rows: int = 0
+    n_rows: Any = 0  # or those in which each column is known
     mean: Any = 0.0
     covariance: Any = 0.0  # (d, d), or variances (d,)
 
     def seen(self, X: Matrix) -> Self:
         """Return the baseline with more training rows (n, d)."""
         n, d = X.shape
+        if self._misses(X):
+            return self._seen_known(X)
         mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
         if d > _MOST_COVARIANCES:
             square = X.multiply(X) if sp.issparse(X) else X**2
@@ -81,9 +92,25 @@ class Gaussian:
             covariance + share * (1 - share) * step,
         )
 
+    def _misses(self, X: Matrix) -> bool:
+        return np.ndim(self.n_rows) > 0 or not sp.issparse(X) and bool(np.isnan(X).any())
+
+    def _seen_known(self, X: Matrix) -> Self:
+        """Return the baseline with the known values of more rows: one of independent columns."""
+        known = ~np.isnan(X)
+        n = known.sum(axis=0)
+        before = self.covariance if np.ndim(self.covariance) < 2 else np.diag(self.covariance)
+        total = self.n_rows + n
+        share = n / np.maximum(total, 1)
+        step = np.where(known, X - self.mean, 0.0).sum(axis=0) / np.maximum(n, 1)
+        mean = self.mean + share * step
+        within = np.where(known, (X - self.mean - step) ** 2, 0.0).sum(axis=0) / np.maximum(n, 1)
+        variance = before + share * (within - before) + share * (1 - share) * step**2
+        return type(self)(total, mean, variance)
+
     @property
     def _is_full(self) -> bool:
-        return self.covariance.ndim == 2 and self.n_rows >= _ROWS_PER_COLUMN * len(self.mean)
+        return np.ndim(self.covariance) == 2 and self.n_rows >= _ROWS_PER_COLUMN * len(self.mean)
 
     @property
     def name(self) -> str:
@@ -97,11 +124,21 @@ class Gaussian:
         covariance = self.covariance
         if covariance.ndim == 2 and not self._is_full:
             covariance = np.diag(covariance)
-        try:
-            fitted = paths.Gaussian(self.mean, covariance)
-        except ValueError:
-            return None
-        return fitted.log_density(X.toarray() if sp.issparse(X) else X)
+        X = X.toarray() if sp.issparse(X) else X
+        values = np.zeros(len(X))
+        patterns, pattern_of = np.unique(np.isnan(X), axis=0, return_inverse=True)
+        for k, missing in enumerate(patterns):
+            known = np.flatnonzero(~missing)
+            if not known.size:
+                continue
+            part = covariance[known] if covariance.ndim == 1 else covariance[np.ix_(known, known)]
+            rows = np.flatnonzero(pattern_of == k)
+            try:
+                fitted = paths.Gaussian(self.mean[known], part)
+            except ValueError:
+                return None
+            values[rows] = fitted.log_density(X[np.ix_(rows, known)])
+        return values
 
 
 def new_baseline(model: Any) -> Any:

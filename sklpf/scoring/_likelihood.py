@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -32,6 +32,7 @@ from sklpf._utils.sklearn import (
     Instance,
     StrOptions,
     Versioned,
+    in_container,
 )
 from sklpf._utils.validation import check_fitted, named_by_model, validate_data
 from sklpf._utils.warnings import warn
@@ -87,6 +88,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
 
     _discrete = False  # whether rows have probabilities, which sum to 1, or else densities
     _states_are_points = True  # of R^d
+    _takes_missing = False  # NaN
     _unit = "row"  # what a row is, for results
     # Fitted attributes that are divided by, that may also be 0, and that lie between 0 and 1.
     _positive: ClassVar[tuple[str, ...]] = ()
@@ -219,9 +221,33 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         """
         raise NotImplementedError
 
+    def _row_partition(self, path, name: str = "_kept_partition") -> PartitionEstimator:
+        """The partition estimator fitted to rows, kept by a name: they are not estimated again."""
+        self._validate_params()
+        estimator = configured_estimator(self, path)
+        parameters = estimator._number_parameters()
+        try:
+            digest = fingerprint(type(estimator), parameters, self._identity(path))
+        except ValueError:  # a part can't be pickled
+            digest = None
+        kept = vars(self).get(name)
+        if digest is None or kept is None or kept[0] != digest:
+            kept = digest, fit_for_model(estimator, path)
+            setattr(self, name, kept)
+        return kept[1]
+
+    def _identity(self, path) -> Any:
+        """Key that tells rows with their model apart from others."""
+        return path
+
     def _validate(self, X, reset=False) -> Any:
         """Rows as float64."""
         return validate_data(self, X, reset=reset, dtype=np.float64)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.allow_nan = self._takes_missing
+        return tags
 
     def _scorable(self, X) -> Any:
         """Rows to score, of a fitted model."""
@@ -358,6 +384,16 @@ def report_rows(model: Any, message: str) -> None:
 
 
 # -- one log Z
+class Marginals(NamedTuple):
+    """log f of rows as far as they are known, summed over values that are not."""
+
+    log_f: Array  # (n,) nats
+    possible: Booleans  # (n,) rows that have a density at all
+    missing: Any = None  # (n, n_features) values that are not known; None where all are
+    rows: Any = ()  # rows whose sum has a further factor, which can only be estimated
+    path: Any = None  # with a row for each of these, whose log Z is the log of the factor
+
+
 class LogLikelihoodMixin(ScoredModel):
     """The likelihood and the kept log Z of a model p(x) = f(x) / Z.
 
@@ -365,7 +401,7 @@ class LogLikelihoodMixin(ScoredModel):
 
     - ``path(**options)``: its path, with defaults for all options;
     - ``_log_f(X)``: log f of every row of validated X, in nats, and whether it has a density at
-      all, both (n,);
+      all, both (n,); a model that takes missing values overrides ``_marginals(X)``;
     - ``_fitted_shapes``: dimensions of the fitted attributes, of which the path is made.
 
     log Z is estimated at the first need and kept with a digest of the model's arrays and the
@@ -480,57 +516,80 @@ class LogLikelihoodMixin(ScoredModel):
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            As rows of training.
+            As rows of training; a frame where ``set_output(transform=...)`` asks for one.
         """
         path = self.path()
         check_count(n_samples, "n_samples")
         seed = draw_seed(random_state)
         if has(path, "sample_target"):
             state = path.sample_target(n_samples, seeded(seed))
-            return self._as_data(path.rows(state))
+            return in_container(self, self._as_data(path.rows(state)))
         estimators = self.partition_estimator, default_estimator(path), ParallelTempering()
         sampler: Any = next(each for each in estimators if hasattr(each, "sample"))
         if self.partition_estimator is not sampler:
             sampler.set_params(n_jobs=self.n_jobs)
         path = sampler._as_path(path)
         state = sampler.sample(path, n_samples, np.random.default_rng(seed))
-        return self._as_data(path.rows(state))
+        return in_container(self, self._as_data(path.rows(state)))
 
     def _as_data(self, rows) -> NDArray:
         """Rows as `sample` returns them, from those of the path."""
         return np.asarray(rows, dtype=np.float64)
 
     # -- log-likelihood
+    def _marginals(self, X) -> Marginals:
+        return Marginals(*self._log_f(X))
+
     def _scored(self, X, level: float | None = None, tolerates: bool = True) -> Scored:
         X = self._scorable(X)
-        values, possible = self._log_f(X)
+        log_f, possible, missing, rows, path = self._marginals(X)
+        n = len(log_f)
         if level is not None:
-            check_interval(len(values), level)
-        without = (
-            f"{np.sum(~possible)} of {len(values)} rows of X have no likelihood: {self._impossible}"
-        )
+            check_interval(n, level)
+        without = f"{np.sum(~possible)} of {n} rows of X have no likelihood: {self._impossible}"
         if not possible.any():  # whatever log Z is, which takes time
             report_rows(self, without)
-            return Scored(np.full(len(values), np.nan), below=0.0, above=0.0, reasons=(without,))
+            return Scored(np.full(n, np.nan), below=0.0, above=0.0, reasons=(without,))
 
         result = self._partition().result_
         log_partition = result.log_partition
+        values = log_f - log_partition
+        complete = possible
+        share = 1.0  # of the rows that the error of log Z moves
+        if missing is not None:
+            complete = possible & ~missing.any(axis=1)
+            empty = missing.all(axis=1)
+            values[empty] = 0.0
+            share = float(np.mean(~empty))
         reason = reason_not_trusted(result)
-        if reason is None and self._discrete:
-            reason = impossible(values[possible] - log_partition, result.std_error)
+        if reason is None and self._discrete and complete.any():
+            reason = impossible(values[complete], result.std_error)
         reasons = [] if reason is None else [f"log Z is not to be trusted: {reason}"]
         for sentence in reasons:
             report(self, sentence)
         if not possible.all():
             reasons.append(without)
             report_rows(self, without)
-
         usable = possible & (reason is None or self.on_nonconvergence != "nan")
+
         low, high = result.interval(0.95 if level is None else level)
+        below = share * (high - log_partition)
+        above = share * (log_partition - low)
+        if path is not None:
+            sums = self._row_partition(path, "_kept_sums").result_
+            np.add.at(values, rows, sums.log_partition)
+            trusted = sums.diagnostics["converged"]
+            judged = judge_rows(
+                self, sums, trusted, reason_not_trusted(sums), values[rows], level, tolerates
+            )
+            below = float(np.hypot(below, judged.below * len(rows) / n))
+            above = float(np.hypot(above, judged.above * len(rows) / n))
+            reasons += judged.reasons
+            usable[rows[~judged.usable]] = False
         scored = Scored(
-            np.where(usable, values - log_partition, np.nan),
-            below=high - log_partition,
-            above=log_partition - low,
+            np.where(usable, values, np.nan),
+            below=below,
+            above=above,
             reasons=tuple(reasons),
             scatter=vars(self).get("log_likelihood_scatter_", np.nan),
         )
@@ -546,6 +605,7 @@ class RowLikelihoodMixin(ScoredModel):
     """
 
     path_takes_rows = True
+    _kept_partition: tuple[Any, PartitionEstimator]
 
     @property
     def partition_estimator_(self) -> PartitionEstimator:
@@ -580,51 +640,22 @@ class RowLikelihoodMixin(ScoredModel):
             reasons = (refused,)
             report_rows(self, refused)
 
-        usable = possible
         result = self._row_partition(path).result_
         values = result.log_partition
-        below, above = _mean_error(result, 0.95 if level is None else level)
-        trusted, reason = self._trust(path, result)
-        off = _largest_effect(result, trusted)
-        unknown = ~trusted & ~result.diagnostics["imprecise"]
-        few = np.mean(unknown) <= _MOST_UNTRUSTED
-        if reason is not None and tolerates and few and _is_negligible(off, values, trusted):
-            log(f"rows that are not trusted hardly move the mean: {reason}")
-            below += off
-            above += off
-        elif reason is not None:
-            untrusted = f"likelihoods are not to be trusted: {reason}"
-            reasons += (untrusted,)
-            report(self, untrusted)
-            if self.on_nonconvergence == "nan":
-                usable = possible & trusted
-        scored = Scored(np.where(usable, values, np.nan), below, above, reasons, self._unit)
+        judged = judge_rows(self, result, *self._trust(path, result), values, level, tolerates)
+        scored = Scored(
+            np.where(possible & judged.usable, values, np.nan),
+            judged.below,
+            judged.above,
+            reasons + judged.reasons,
+            self._unit,
+        )
         return self._with_baseline(scored, self._validate(X))
 
     def _targets(self, X) -> tuple[Any, Booleans]:
         """The path of rows, and which of them have a likelihood at all, (n,)."""
         path = self.path(X)
         return path, np.ones(path.n_rows, dtype=bool)
-
-    def _row_partition(self, path) -> PartitionEstimator:
-        """The partition estimator fitted to the rows, which is kept: these rows are not estimated
-        again.
-        """
-        self._validate_params()
-        estimator = configured_estimator(self, path)
-        parameters = estimator._number_parameters()
-        try:
-            digest = fingerprint(type(estimator), parameters, self._identity(path))
-        except ValueError:  # a part can't be pickled
-            digest = None
-        kept = vars(self).get("_kept_partition")
-        if digest is None or kept is None or kept[0] != digest:
-            self._kept_partition = digest, fit_for_model(estimator, path)
-        return self._kept_partition[1]
-
-    def _identity(self, path) -> Any:
-        """Key that tells rows with their model apart from others."""
-        return path
 
     def _trust(self, path, result: PartitionResult) -> tuple[Booleans, str | None]:
         """Return the mask of trusted rows, and the reasons of the others."""
@@ -646,6 +677,44 @@ class RowLikelihoodMixin(ScoredModel):
         probabilities sum to at most 1; None where rows have densities.
         """
         return None
+
+
+class RowErrors(NamedTuple):
+    """The error of a mean over rows that comes from their log Z."""
+
+    below: float
+    above: float
+    reasons: tuple[str, ...]  # why the mean is not trusted
+    usable: Booleans  # (n,) rows that have a number
+
+
+def judge_rows(
+    model: Any,
+    result: PartitionResult,
+    trusted: Booleans,
+    reason: str | None,
+    values: Array,
+    level: float | None,
+    tolerates: bool,
+) -> RowErrors:
+    """Return the error of a mean over rows with these scores, (n,), and report rows that are not
+    trusted, unless these are tolerated: they hardly move the mean.
+    """
+    below, above = _mean_error(result, 0.95 if level is None else level)
+    usable = np.ones(len(trusted), dtype=bool)
+    if reason is None:
+        return RowErrors(below, above, (), usable)
+    off = _largest_effect(result, trusted)
+    unknown = ~trusted & ~result.diagnostics["imprecise"]
+    few = np.mean(unknown) <= _MOST_UNTRUSTED
+    if tolerates and few and _is_negligible(off, values, trusted):
+        log(f"rows that are not trusted hardly move the mean: {reason}")
+        return RowErrors(below + off, above + off, (), usable)
+    untrusted = f"likelihoods are not to be trusted: {reason}"
+    report(model, untrusted)
+    if model.on_nonconvergence == "nan":
+        usable = trusted
+    return RowErrors(below, above, (untrusted,), usable)
 
 
 def _largest_effect(

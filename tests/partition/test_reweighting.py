@@ -57,6 +57,25 @@ def tempering():
 
 
 # ---- values
+def test_a_run_reads_itself_by_every_method(exchange):
+    run = exchange.run_
+    ways = {
+        "bar": BAR(),
+        "mbar": MBAR(),
+        "stepping-stone": SteppingStone(),
+        "level-process": LevelProcess(),
+        "thermodynamic-integration": ThermodynamicIntegration(),
+    }
+    for name, estimator in ways.items():
+        read, fitted = run.read(name), quietly(estimator, run).result_
+        assert read.log_partition == fitted.log_partition
+        assert read.std_error == fitted.std_error
+    forward = quietly(SteppingStone(direction="forward"), run)
+    assert run.read("stepping-stone", direction="forward").log_partition == forward.log_partition_
+    with pytest.raises(ValueError, match="method must be None or one of 'bar', .* got 'best'"):
+        run.read("best")
+
+
 @pytest.mark.parametrize(("sampler", "weights"), SAMPLERS, ids=str)
 def test_curves_match_enumeration_at_every_level(sampler, weights):
     path = make_rbm_problem("digits", weights=weights).path

@@ -183,6 +183,7 @@ class CategoricalRBM(DiscreteRBM):
                 " categories of one feature: encode it by scikit-learn's OrdinalEncoder instead"
             )
         X = super()._validate(X, reset)
+        known = ~np.isnan(X)
         if not reset and np.any(X == -1):
             raise ValueError(
                 "Negative values in data X: -1 is no category, but what"
@@ -190,7 +191,7 @@ class CategoricalRBM(DiscreteRBM):
                 " all of them by its parameter categories, and the model their number by"
                 " min_categories"
             )
-        if np.any(X < 0) or np.any(X % 1 != 0):
+        if np.any(X < 0) or np.any(X[known] % 1 != 0):
             raise ValueError(
                 f"{'Negative values' if np.any(X < 0) else 'Fractions'} in data X, which must hold"
                 " categories 0, 1, … in each column: encode it by scikit-learn's OrdinalEncoder"
@@ -198,12 +199,26 @@ class CategoricalRBM(DiscreteRBM):
                 " pipeline"
             )
         if reset:
-            self.n_categories_ = _category_counts(self.min_categories, X.max(axis=0) + 1)
-        _check_known(X, self.n_categories_)
-        codes = (X + self._visible_units.starts[:-1]).astype(np.int32)
-        edges = np.arange(0, codes.size + 1, codes.shape[1])
+            self.n_categories_ = _category_counts(
+                self.min_categories, X.max(axis=0, initial=0, where=known) + 1
+            )
+        _check_known(X, known, self.n_categories_)
+        return self._units_of(X)
+
+    def _units_of(self, X) -> sp.csr_matrix:
+        known = ~np.isnan(X)
+        codes = (X + self._visible_units.starts[:-1])[known].astype(np.int32)
+        edges = np.r_[0, np.cumsum(known.sum(axis=1))]
         shape = len(X), int(self.n_categories_.sum())
-        return sp.csr_matrix((np.ones(codes.size), codes.ravel(), edges), shape=shape)
+        return sp.csr_matrix((np.ones(codes.size), codes, edges), shape=shape)
+
+    def _data_rows(self, X):
+        return super()._validate(X).copy()
+
+    def _part_values(self, part, units):
+        return part.units.codes(part.units.modes(units))
+
+    _centre = "mode"
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()  # type: ignore[misc]
@@ -230,9 +245,9 @@ def _category_counts(least, found) -> Integers:
     return counts.astype(np.int64)
 
 
-def _check_known(X, n_categories) -> None:
+def _check_known(X, known, n_categories) -> None:
     """Raise ValueError if rows hold categories that the model was not fitted to."""
-    largest_codes = X.max(axis=0)
+    largest_codes = X.max(axis=0, initial=0, where=known)
     new = np.flatnonzero(largest_codes > n_categories - 1)
     if new.size:
         column = int(new[0])

@@ -27,6 +27,7 @@ from sklpf._utils.sklearn import (
     StrOptions,
     TransformerMixin,
     at_least,
+    in_container,
 )
 from sklpf._utils.validation import SparseInput, check_fitted, check_parameter
 from sklpf._utils.warnings import warn
@@ -401,7 +402,7 @@ class FactorialMixture(
         z = active.astype(np.float64)
         variance = self.noise_variance_ + np.einsum("nk,kj,nj->n", z, self.component_covariance_, z)
         noise = rng.normal(size=(n_samples, n_features))
-        return z @ self.components_ + np.sqrt(variance)[:, None] * noise
+        return in_container(self, z @ self.components_ + np.sqrt(variance)[:, None] * noise)
 
 
 def _settle_rows(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.numbers import Array, as_float64, check_finite, check_scale
 from sklpf._utils.random import Stream
 from sklpf._utils.validation import check_components
-from sklpf.models._enumerable_path import EnumerablePath
+from sklpf.models._enumerable_path import EnumerablePath, quadratic_sums, subset_sums
 from sklpf.partition import AIS
 from sklpf.paths import check_ladder, read_only
 
@@ -230,25 +230,6 @@ class FactorialPath(EnumerablePath):
             quadratic_sums(gram.products, low, high),
             high,
         )
-
-
-def subset_sums(values: Array) -> Array:
-    """Sum of values[j] over the bits j of s, for every s < 2^n, by doubling: one addition each."""
-    sums = np.zeros(1)
-    for value in values:
-        sums = np.concatenate([sums, sums + value])
-    return sums
-
-
-def quadratic_sums(matrix: NDArray, low: int, high: NDArray) -> Array:
-    """z @ matrix @ z for all z that begin with any `low` bits and end with the bits `high`; O(1)
-    each.
-    """
-    sums = np.array([high @ matrix[low:, low:] @ high])
-    for j in range(low):
-        cross = subset_sums(matrix[:j, j]) + matrix[low:, j] @ high
-        sums = np.concatenate([sums, sums + matrix[j, j] + 2 * cross])
-    return sums
 
 
 # -- parameters

@@ -16,6 +16,7 @@ from scipy.special import expit
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import equal_parts, run_tasks
 from sklpf.models._learning import same_values
+from sklpf.models._missing import column_moments
 from sklpf.training import RunningAverage, check_not_diverged
 from sklpf.uncertainty import log_mean_exp
 
@@ -235,13 +236,14 @@ class Trainer:
 
     def __init__(self, model, X, seed: int, start: Parameters | None = None):
         self.rng = np.random.default_rng(seed)
-        self.location = X.mean(axis=0)
-        spread = X.std(axis=0)
+        _, self.location, variance = column_moments(X)
+        spread = np.sqrt(variance)
         # Of a constant column rounding errors are all that would be scaled up.
         constant = spread <= 1e-10 * np.abs(self.location)
         self.scale = np.where(constant, 1.0, spread)
         if not np.all(np.isfinite(self.scale)):
             raise ValueError("X holds such large values that its variances overflow: rescale it")
+        self.missing = np.isnan(X)
         self.X = self._coordinates(X)
         self._set(self._first(model.n_components) if start is None else self._scaled(start))
         self.shown = self.current  # by the model, whose user may replace them
@@ -299,7 +301,9 @@ class Trainer:
         return Parameters(weights, zeros, np.zeros(n_components), np.ones(n_features))
 
     def _coordinates(self, X):
-        return ((X - self.location) / self.scale).astype(np.float32)
+        """Rows in the coordinates of training, in which missing values are at their means."""
+        away = (X - self.location) / self.scale
+        return np.nan_to_num(away, nan=0.0, posinf=None, neginf=None).astype(np.float32)
 
     @property
     def parameters(self) -> Parameters:
@@ -314,11 +318,29 @@ class Trainer:
         """Make one pass over the rows, in random order."""
         order = self.rng.permutation(len(self.X))
         for first in range(0, len(order), self.batch_size):
-            self._ascend(self.X[order[first : first + self.batch_size]])
+            batch = order[first : first + self.batch_size]
+            if self.missing[batch].any():
+                self.X[batch] = self._completed(self.X[batch], self.missing[batch])
+            self._ascend(self.X[batch])
 
     def step(self, X) -> None:
         """Make one step on rows of X, one minibatch."""
-        self._ascend(self._coordinates(X))
+        rows = self._coordinates(X)
+        missing = np.isnan(X)
+        self._ascend(self._completed(rows, missing) if missing.any() else rows)
+
+    def _completed(self, rows, missing, *, n_sweeps: int = 5):
+        """Rows whose missing values are drawn given the known ones, by Gibbs sweeps from those that
+        they have.
+        """
+        here = self.current
+        spread = np.sqrt(here.variances)
+        for _ in range(n_sweeps):
+            on = expit(here.hidden_fields(rows))
+            h = self.rng.random(on.shape) < on
+            drawn = here.visible_means(h) + spread * self.rng.standard_normal(rows.shape)
+            rows = np.where(missing, drawn, rows).astype(np.float32)
+        return rows
 
     def _ascend(
         self,

@@ -17,6 +17,13 @@ from sklpf._utils.sklearn import INSIDE_0_1
 from sklpf._utils.validation import TOO_FAR, check_fitted, check_parameter, check_vector
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
+from sklpf.models._missing import (
+    KnownRows,
+    Layers,
+    NormalUnits,
+    check_columns_known,
+    column_moments,
+)
 from sklpf.models.gaussian_rbm._learning import Parameters, Trainer
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath
 from sklpf.models.rbm import RBM
@@ -142,7 +149,9 @@ class GaussianRBM(RBM):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Rows.
+            Rows. NaN is a value that is not known: such values are draws from the model given the
+            known ones of their row, which go on for a few Gibbs sweeps before every step
+            (stochastic approximation), and begin at the means of their columns.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -162,6 +171,7 @@ class GaussianRBM(RBM):
         """
         self._validate_params()
         X = self._validate(X, reset=True)
+        check_columns_known(self._missing(X))
         trainer = self._begin(X, check_random_state(self.random_state))
         self.n_iter_, _ = train(
             trainer,
@@ -197,6 +207,8 @@ class GaussianRBM(RBM):
         """
         first = self._begins_stream()
         X = self._validate(X, reset=first)
+        if first:
+            check_columns_known(self._missing(X))
         if "_training" in vars(self):
             trainer = self._training
             trainer.go_on(self)
@@ -219,11 +231,12 @@ class GaussianRBM(RBM):
     def _count(self, X) -> None:
         """Add rows to the means and variances of the visible units."""
         n_before, mean_before, variance_before = self._moments
-        n = n_before + len(X)
-        share = len(X) / n
-        step = X.mean(axis=0) - mean_before
+        n_known, mean_known, variance_known = column_moments(X)
+        n = n_before + n_known
+        share = n_known / np.maximum(n, 1)
+        step = mean_known - mean_before
         mean = mean_before + share * step
-        within = variance_before + share * (X.var(axis=0) - variance_before)
+        within = variance_before + share * (variance_known - variance_before)
         self._moments = n, mean, within + share * (1 - share) * step**2
 
     def _keep(self, trainer) -> None:
@@ -311,10 +324,50 @@ class GaussianRBM(RBM):
 
     # -- units
     def _hidden_inputs(self, X) -> Array:
-        return self._parameters.hidden_fields(self._scorable(X))
+        return self._parameters.hidden_fields(X)
 
     def _rows_given(self, h, rng) -> Array:
         return rng.normal(self._parameters.visible_means(h), np.sqrt(self.variances_))
+
+    # -- missing values
+    def _missing(self, X) -> Booleans | None:
+        missing = np.isnan(X)
+        return missing if missing.any() else None
+
+    def _without_missing(self, X) -> Array:
+        return np.where(np.isnan(X), self.intercept_visible_, X)
+
+    def _part_values(self, part, units) -> Array:
+        scale = np.sqrt(self.variances_[part.columns])
+        return self.intercept_visible_[part.columns] + scale * units
+
+    def _known(self, X) -> KnownRows:
+        scale = np.sqrt(self.variances_)
+        weights = self.components_ / scale
+        n_features = len(scale)
+        layers = Layers(
+            weights,
+            np.zeros(n_features),
+            NormalUnits(scale),
+            np.arange(n_features + 1),
+            self._path_of_part,
+        )
+        missing = np.isnan(X)
+        u = np.where(missing, 0.0, (X - self.intercept_visible_) / scale)
+        fields = u @ weights.T + self.intercept_hidden_
+        return KnownRows(layers, fields, -0.5 * np.sum(u**2, axis=1), missing)
+
+    def _path_of_part(self, part, fields) -> GaussianRBMPath:
+        """The path to the RBM of one row's missing units."""
+        columns = part.columns
+        return GaussianRBMPath(
+            self.components_[np.ix_(part.hidden, columns)],
+            self.intercept_visible_[columns],
+            fields,
+            self.variances_[columns],
+            self.visible_mean_[columns],
+            self.visible_variance_[columns],
+        )
 
     # -- log-likelihood
     def path(self) -> GaussianRBMPath:

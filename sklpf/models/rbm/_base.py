@@ -4,6 +4,7 @@ and those whose visible units have finitely many states.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
@@ -12,11 +13,11 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
-from sklpf._utils.numbers import Array, Booleans
+from sklpf._utils.numbers import Array, Booleans, as_float64, check_option
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
@@ -30,6 +31,7 @@ from sklpf._utils.sklearn import (
     StrOptions,
     TransformerMixin,
     at_least,
+    in_container,
 )
 from sklpf._utils.validation import (
     base_means,
@@ -43,11 +45,21 @@ from sklpf._utils.validation import (
 from sklpf.models._density_ratio_path import draws_of_both
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import all_or_nothing, check_goes_on, drawing_all_or_nothing
+from sklpf.models._missing import (
+    KnownRows,
+    Layers,
+    RowPaths,
+    check_columns_known,
+    content,
+    log_sums,
+    posteriors,
+)
 from sklpf.models.rbm._checkpoints_path import RBMRatioPath, RBMTrajectoryPath
 from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_tracker
 from sklpf.models.rbm._path import RBMPath
-from sklpf.scoring import SCORING, LogLikelihoodMixin
+from sklpf.partition import ParallelTempering
+from sklpf.scoring import SCORING, LogLikelihoodMixin, Marginals, report
 from sklpf.training import train
 
 _MOST_STARTS = 50  # rows, and chains, of training that are kept to look for regions
@@ -55,13 +67,18 @@ _MOST_STARTS = 50  # rows, and chains, of training that are kept to look for reg
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin, BaseEstimator):
-    """transform, gibbs, sample and score of a restricted Boltzmann machine that learns minibatch by
-    minibatch.
+    """transform, gibbs, impute and score of a restricted Boltzmann machine that learns minibatch by
+    minibatch, of rows that may have missing values.
 
     A model has the parameters below, and defines
 
-    - ``_hidden_inputs(X)``: inputs of the hidden units (n, n_components), of a fitted model;
+    - ``_hidden_inputs(X)``: inputs of the hidden units (n, n_components) by validated rows;
     - ``_rows_given(h, rng)``: rows drawn given hidden units;
+    - ``_missing(X)``: columns of validated rows that are not known, (n, n_features), None where all
+      are; ``_without_missing(X)``: rows with any values there;
+    - ``_known(X)``: rows as far as they are known;
+    - ``_data_rows(X)``: rows as the user has them; ``_part_values(part, units)``: values of the
+      columns of a part, of its units;
     - ``fit``, ``partial_fit`` and what `LogLikelihoodMixin` asks for.
     """
 
@@ -84,8 +101,14 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
         "n_chains": [at_least(1), None],
     }
 
+    _takes_missing = True
     _hidden_inputs: ClassVar[Callable[..., NDArray]]
     _rows_given: ClassVar[Callable[..., NDArray]]
+    _missing: ClassVar[Callable[..., Booleans | None]]
+    _without_missing: ClassVar[Callable[..., Any]]
+    _known: ClassVar[Callable[..., KnownRows]]
+    _part_values: ClassVar[Callable[..., NDArray]]
+    _centre: ClassVar[str] = "mean"  # what `impute` gives that is no draw
 
     # -- units
     def transform(self, X) -> NDArray:
@@ -94,13 +117,90 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
         Parameters
         ----------
         X : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
-            Rows.
+            Rows; NaN is a value that is not known.
 
         Returns
         -------
         h : ndarray of shape (n_samples, n_components)
+            Given the known values of each row: exact where the missing units or the hidden ones can
+            be enumerated, else means over 100 draws from tempered chains.
         """
-        return expit(self._hidden_inputs(X))
+        X = self._scorable(X)
+        on = expit(self._hidden_inputs(self._without_missing(X)))
+        if self._missing(X) is None:
+            return on
+        known = self._known(X)
+        on = expit(known.fields).astype(on.dtype)
+        for t, part, states, shares in posteriors(known, self._draws_of_row):
+            on[t, part.hidden] = states.hidden_means(shares, known.fields[t])
+        return on
+
+    @named_by_model
+    def impute(self, X, how: str | None = None, random_state=None) -> NDArray:
+        """Fill in the values that are not known, given the known ones of the same row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a value that is not known.
+        how : {"draw", "mean", "mode"} or None, default=None
+            "draw", which is the default, draws the missing values of a row jointly: only draws keep
+            the spread of the data. "mean" takes the conditional mean of each missing value, of
+            binary ones the probability of 1. `CategoricalRBM` has "mode" instead, the most probable
+            category of each.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Without missing values, in the container of `set_output`. Exact where the missing units
+            or the hidden ones can be
+            enumerated; else from tempered chains (`ParallelTempering`), a run for each row.
+        """
+        return in_container(self, self._imputed(X, how, random_state))
+
+    def _imputed(self, X, how, random_state) -> NDArray:
+        how = "draw" if how is None else how
+        check_option(how, ("draw", self._centre), "how")
+        X_units = self._scorable(X)
+        filled = self._data_rows(X)
+        if self._missing(X_units) is None:
+            return filled
+        known = self._known(X_units)
+        rng = np.random.default_rng(draw_seed(random_state))
+        for t, part, states, shares in posteriors(known, self._draws_of_row):
+            draws = how == "draw"
+            units = states.draw(shares, rng) if draws else states.visible_means(shares)
+            filled[t, part.columns] = self._part_values(part, units)
+        return filled
+
+    def _draws_of_row(self, path, *, n_draws: int = 100) -> NDArray:
+        """Draws of the missing units of a row whose states can't be enumerated, (n_draws, m)."""
+        rng = np.random.default_rng([self._partition_seed, zlib.crc32(content(path))])
+        state = ParallelTempering(n_jobs=self.n_jobs).sample(path, n_draws, rng)
+        return state[0]
+
+    def _data_rows(self, X) -> NDArray:
+        rows = self._validate(X)
+        return rows.toarray() if sp.issparse(rows) else rows.copy()
+
+    def _units_of(self, rows) -> Any:
+        """Units of rows of data, in the form of validated rows."""
+        return rows
+
+    def _marginals(self, X) -> Marginals:
+        log_f, possible = self._log_f(self._without_missing(X))
+        missing = self._missing(X)
+        if missing is None:
+            return Marginals(log_f, possible)
+        empty = missing.all(axis=1)
+        some = np.flatnonzero(missing.any(axis=1) & ~empty)
+        if not some.size:
+            return Marginals(log_f, possible | empty, missing)
+        log_f[some], rows, paths = log_sums(self._known(X[some]))
+        estimated = RowPaths(paths) if paths else None
+        return Marginals(log_f, possible | empty, missing, some[rows], estimated)
 
     def gibbs(self, v) -> NDArray:
         """Make one Gibbs step: hidden units given v, then visible units given them.
@@ -108,16 +208,19 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
         Parameters
         ----------
         v : array-like, or sparse matrix where the model takes one, of shape (n_samples, n_features)
-            Rows.
+            Rows; missing values are drawn first.
 
         Returns
         -------
         v_new : ndarray of shape (n_samples, n_features)
             Of bool where the visible units are binary.
         """
-        on = expit(self._hidden_inputs(v))  # `set_output` has `transform` give other containers
+        units = self._scorable(v)
         rng = self._stream_of_numbers()
         with drawing_all_or_nothing(self):
+            if self._missing(units) is not None:
+                units = self._units_of(self._imputed(v, None, rng))
+            on = expit(self._hidden_inputs(units))
             return self._rows_given(rng.uniform(size=on.shape) < on, rng)
 
     # -- training
@@ -193,7 +296,10 @@ class DiscreteRBM(RBM):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows of the values that the visible units have.
+            Rows of the values that the visible units have. NaN, of dense X, is a value that is not
+            known: such values are draws from the model given the known ones of their row, which go
+            on for a few Gibbs sweeps before every pass (stochastic approximation), and begin at
+            the shares of their column.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -214,6 +320,7 @@ class DiscreteRBM(RBM):
         """
         self._validate_params()
         X = self._training_rows(X, reset=True)
+        check_columns_known(self._missing(X))
         rng = check_random_state(self.random_state)
         X, X_validation = split(self, X, rng)
         self._begin(X, rng)
@@ -260,6 +367,7 @@ class DiscreteRBM(RBM):
         X = self._training_rows(X, reset=first)
         rng = self._stream_of_numbers()
         if first:
+            check_columns_known(self._missing(X))
             self._begin(X, rng)
         else:
             self._count(X)
@@ -309,10 +417,13 @@ class DiscreteRBM(RBM):
 
     def _count(self, X) -> None:
         """Add rows to the means of the visible units, and keep some of them."""
-        rows = evenly_spaced(X, _MOST_STARTS)
+        missing = self._missing(X)
+        complete = X if missing is None else X[~missing.any(axis=1)]
+        rows = evenly_spaced(complete, _MOST_STARTS)
         self._some_rows = (rows.toarray() if sp.issparse(rows) else rows) > 0.5
-        self._n_seen += X.shape[0]
-        self._visible_sum = self._visible_sum + np.asarray(X.sum(axis=0, dtype=np.float64)).ravel()
+        sums, n = self._visible_units.counts(X)
+        self._n_seen = self._n_seen + n
+        self._visible_sum = self._visible_sum + sums
         self.visible_mean_: Array = self._visible_units.smoothed_means(
             self._visible_sum, self._n_seen
         )
@@ -346,12 +457,111 @@ class DiscreteRBM(RBM):
 
     # -- units
     def _hidden_inputs(self, X) -> NDArray:
-        products = safe_sparse_dot(self._scorable(X), self.components_.T, dense_output=True)
+        products = safe_sparse_dot(X, self.components_.T, dense_output=True)
         return products + self.intercept_hidden_
+
+    # -- missing values
+    def _missing(self, X) -> Booleans | None:
+        return self._visible_units.missing(X)
+
+    def _without_missing(self, X):
+        return self._visible_units.without_missing(X)
+
+    def _part_values(self, part, units) -> NDArray:
+        return units
+
+    def _known(self, X) -> KnownRows:
+        units = self._visible_units
+        weights, visible_bias, hidden_bias = Parameters.of(self).astype(np.float64)
+        layers = Layers(
+            weights,
+            visible_bias,
+            units,
+            units.column_starts(len(visible_bias)),
+            self._path_of_part,
+        )
+        values = units.without_missing(X)
+        fields = safe_sparse_dot(values, weights.T, dense_output=True) + hidden_bias
+        return KnownRows(layers, fields, values @ visible_bias, units.missing(X))
+
+    def _path_of_part(
+        self,
+        part,
+        fields,
+        *,
+        least_mean: float = 0.01,  # of the base's units
+    ) -> RBMPath:
+        """The path to the RBM of one row's missing units, from independent units about as they are
+        given the known ones.
+        """
+        on = expit(fields + part.weights @ self.visible_mean_[part.visible])
+        means = part.units.clipped_means(part.bias + on @ part.weights, least_mean)
+        return RBMPath(part.weights, part.bias, fields, means, visible_units=part.units)
 
     def _rows_given(self, h, rng) -> NDArray:
         inputs = h @ self.components_ + self.intercept_visible_
         return self._visible_units.codes(self._visible_units.draw(inputs, rng))
+
+    @named_by_model
+    def conditional_proba(self, X, columns, states=None) -> Array:
+        """Probabilities of the values of some columns given the others, such as those of a label
+        that the model was fitted to beside its features (Larochelle & Bengio 2008).
+
+        log Z cancels: no estimate of it is needed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows, whose values in `columns` are ignored; NaN is a value that is not known.
+        columns : int or sequence of int
+            Columns whose values are asked for.
+        states : array-like of shape (n_states, n_columns) or None, default=None
+            Values of these columns between which to decide: ``np.eye(n_columns)`` for a label in
+            one-hot code. None takes all that the columns can have, the last column running fastest.
+
+        Returns
+        -------
+        probabilities : ndarray of shape (n_samples, n_states)
+            Of which each row sums to 1.
+
+        Raises
+        ------
+        ValueError
+            If columns or states are none of the model.
+
+        References
+        ----------
+        Larochelle, H. & Bengio, Y. (2008). Classification using discriminative restricted Boltzmann
+        machines. ICML.
+        """
+        self._scorable(X)
+        rows = self._data_rows(X)
+        columns = np.atleast_1d(columns)
+        n_features = self.n_features_in_
+        if columns.dtype.kind not in "iu" or not np.all((columns >= 0) & (columns < n_features)):
+            raise ValueError(f"columns must be numbers from 0 to {n_features - 1}, got {columns}")
+        sizes = self._visible_units.column_sizes(n_features)[columns]
+        states = _all_values(sizes) if states is None else as_float64(states, "states")
+        if states.ndim != 2 or states.shape[1] != len(columns) or not np.all(states < sizes):
+            raise ValueError(
+                f"states must hold values that the model knows of {len(columns)} columns, got shape"
+                f" {states.shape}"
+            )
+        log_f = np.empty((len(rows), len(states)))
+        for k, state in enumerate(states):
+            rows[:, columns] = state
+            log_f[:, k] = self._sums(self._units_of(rows))
+        return softmax(log_f, axis=1)
+
+    def _sums(self, X) -> Array:
+        """log f of what is known of rows, where need be estimated, (n,)."""
+        log_f, _, _, rows, path = self._marginals(X)
+        if path is not None:
+            result = self._row_partition(path, "_kept_sums").result_
+            np.add.at(log_f, rows, result.log_partition)
+            if not result.converged:
+                report(self, f"sums over missing values are not to be trusted: {result.reasons[0]}")
+        return log_f
 
     # -- log-likelihood
     def path(self, base="data", weights="marginal", trajectory=None) -> RBMPath | RBMTrajectoryPath:
@@ -440,6 +650,17 @@ class DiscreteRBM(RBM):
         a, b = (Parameters.of(model).astype(np.float64) for model in models)
         draws_a, draws_b = draws
         return RBMRatioPath(a, b, draws_a, draws_b, visible_units=self._visible_units)
+
+
+def _all_values(sizes, *, most_states: int = 1 << 16) -> Array:
+    """All values of columns with so many values each, (n_states, n_columns)."""
+    n_states = np.prod(sizes, dtype=np.float64)
+    if n_states > most_states:
+        raise ValueError(
+            f"columns have {n_states:g} joint values, more than {most_states}: ask for fewer"
+            " columns, or give the states between which to decide"
+        )
+    return np.indices(tuple(sizes)).reshape(len(sizes), -1).T.astype(np.float64)
 
 
 def _given_means(

@@ -21,6 +21,7 @@ from sklpf._utils.parallel import SideBySide, n_threads_for
 from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import same_values
+from sklpf.models._missing import Completion
 from sklpf.training import RunningAverage, check_not_diverged
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
@@ -147,7 +148,6 @@ class Trainer:
         n_components, n_features = shown.components.shape
         self.chains = zeros(model._n_chains, n_components)
         self.h[:] = np.resize(model.h_samples_ != 0, self.h.shape)
-        self.X = X
         self.batch_size = min(int(batch_size), X.shape[0])
         n_rows = self.batch_size + len(self.chains)
         most_parts = min(_MOST_PARTS, padded(n_features) // LANES)
@@ -162,8 +162,15 @@ class Trainer:
         linear = model.learning_rate_schedule == "linear"
         self.n_updates = model.n_iter * -(-X.shape[0] // self.batch_size) if linear else np.inf
         self.step = 0
-        self.key = stream_key(draw_seed(rng))
-        self.starts = model._visible_units.starts
+        seed = draw_seed(rng)
+        self.key = stream_key(seed)
+        units = model._visible_units
+        self.starts = units.starts
+        missing = units.missing(X)
+        self.completion = None
+        if missing is not None:
+            self.completion = Completion(X, missing, units, model.visible_mean_, seed)
+        self.X = X if self.completion is None else self.completion.X
         self.trajectory = Trajectory.of(model) if model.track_trajectory else None
 
         at_once = max(1, _VALUES_AT_ONCE // (self.batch_size * n_features)) * self.batch_size
@@ -180,7 +187,9 @@ class Trainer:
     def run(self) -> None:
         """Make one pass over the data."""
         for rows in self.chunks:
-            if self.values is None or len(self.chunks) > 1:
+            if self.completion is not None:
+                self.completion.renew(self.weights.parameters, rows)
+            if self.values is None or len(self.chunks) > 1 or self.completion is not None:
                 self.values = _values(self.X[rows])
             updates = self._updates(rows.stop - rows.start)
             first = 0

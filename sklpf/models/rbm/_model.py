@@ -201,6 +201,11 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
             In nats.
         """
         X = self._scorable(X)
+        if self._missing(X) is not None:
+            raise ValueError(
+                "X has missing values (NaN), of which there is no pseudo-likelihood: take"
+                " score_samples, or fill them by impute"
+            )
         if not binary_rows(X).all():
             warn(
                 "X holds values other than 0 and 1, for which a model of binary units has no"
@@ -231,7 +236,7 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
         """X validated, with a warning if values lie outside [0, 1] by more than rounding."""
         X = self._validate(X, reset=reset)
         values = X.data if sp.issparse(X) else X
-        if values.size and (values.min() < -rounding or values.max() > 1 + rounding):
+        if np.any((values < -rounding) | (values > 1 + rounding)):
             warn(
                 "X holds values outside [0, 1], but the visible units are binary: binarise X, of"
                 " spins -1 and 1 take (X + 1) / 2"

@@ -132,6 +132,11 @@ def split(model, X, rng) -> tuple[Any, Any]:
             'early_stopping needs the error of log Z, which track_log_partition="rts" has none of:'
             ' choose "particles"'
         )
+    if model._missing(X) is not None:
+        raise ValueError(
+            "early_stopping can't score rows with missing values (NaN) after every pass: set it to"
+            " False, or hold out rows and compare fits of several n_iter by score"
+        )
     X, held_out = train_test_split(X, test_size=model.validation_fraction, random_state=rng)
     held_out = held_out.toarray() if sp.issparse(held_out) else held_out
     if not np.all((held_out == 0) | (held_out == 1)):

@@ -105,9 +105,14 @@ class LevelRun(RunInRounds):
         Raises
         ------
         ValueError
-            If the method can't read this run.
+            If there is no such method, or it can't read this run.
         """
-        return super().read() if method is None else read_by(self, READINGS[method], options)
+        if method is None:
+            return super().read()
+        if method not in READINGS:
+            names = ", ".join(map(repr, READINGS))
+            raise ValueError(f"method must be None or one of {names}, got {method!r:.80}")
+        return read_by(self, READINGS[method], options)
 
     @property
     def n_groups(self) -> int:

@@ -20,8 +20,7 @@ from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._diagnostics import weight_diagnostics
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import PartitionResult, weight_diagnostics
 from sklpf.partition.alarms import (
     halves_alarms,
     modes_alarms,

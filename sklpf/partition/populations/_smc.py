@@ -17,8 +17,7 @@ from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import Interval, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._diagnostics import move_diagnostics
-from sklpf.partition._result import PartitionResult, Run
+from sklpf.partition._result import PartitionResult, Run, move_diagnostics
 from sklpf.partition.alarms import (
     modes_alarms,
     raised,

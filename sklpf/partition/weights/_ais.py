@@ -15,8 +15,12 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._diagnostics import move_diagnostics, weight_diagnostics
-from sklpf.partition._result import PartitionResult, RunInRounds
+from sklpf.partition._result import (
+    PartitionResult,
+    RunInRounds,
+    move_diagnostics,
+    weight_diagnostics,
+)
 from sklpf.partition.alarms import (
     misses_tol,
     raised,

@@ -12,8 +12,7 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, seeded
 from sklpf.exploration import EFFICIENT, Cover, Evaluator, disagreement, explore
-from sklpf.partition._diagnostics import weight_diagnostics
-from sklpf.partition._result import PartitionResult
+from sklpf.partition._result import PartitionResult, weight_diagnostics
 from sklpf.partition.alarms import (
     raised,
     threshold,

@@ -16,8 +16,7 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
 from sklpf.partition._base import SAMPLING, PartitionEstimator
-from sklpf.partition._diagnostics import weight_diagnostics
-from sklpf.partition._result import PartitionResult, Run
+from sklpf.partition._result import PartitionResult, Run, weight_diagnostics
 from sklpf.partition.alarms import (
     misses_tol,
     raised,

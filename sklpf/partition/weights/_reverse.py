@@ -15,8 +15,7 @@ from sklpf._utils.random import Stream, seeded
 from sklpf._utils.sklearn import at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
-from sklpf.partition._diagnostics import weight_diagnostics
-from sklpf.partition._result import PartitionResult, Run
+from sklpf.partition._result import PartitionResult, Run, weight_diagnostics
 from sklpf.partition.alarms import (
     raised,
     threshold,
