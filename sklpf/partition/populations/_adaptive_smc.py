@@ -48,6 +48,7 @@ from sklpf.uncertainty import log_mean_exp
 
 _EVALUATIONS = (30_000, 6_000)  # of exploring, at most, and for each dimension
 _USUAL = 500  # particles, for which they are
+_LEAST_EXPLORING = 0.4  # of them, with few particles
 _SHARE_OF_EXPLORING = 0.2  # of the most sweeps
 _N_POPULATIONS = 10
 _N_PARTICLES = 100  # of each, in the first round, and reverse chains
@@ -279,7 +280,8 @@ class AdaptiveSMC(SamplingEstimator):
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
         budget = _EVALUATIONS[0] + _EVALUATIONS[1] * path.n_dimensions
-        budget = min(self.n_particles / _USUAL * budget, _SHARE_OF_EXPLORING * self.max_sweeps)
+        budget *= max(self.n_particles / _USUAL, _LEAST_EXPLORING)
+        budget = min(budget, _SHARE_OF_EXPLORING * self.max_sweeps)
         evaluator = Evaluator(path, checkpoint)
         cover = explore(path, int(budget), seeded(seed).of("exploring"), evaluator)
         report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
