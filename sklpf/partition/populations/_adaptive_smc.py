@@ -46,7 +46,7 @@ from sklpf.programs import Learned, drift_between, learn
 from sklpf.transitions import TunedTransition, default_move
 from sklpf.uncertainty import log_mean_exp
 
-_EVALUATIONS = (30_000, 6_000)  # of exploring, at most, and for each dimension
+_EVALUATIONS = (30_000, 6_000, 500)  # of exploring, at most: times 1, d and d^2
 _USUAL = 500  # particles, for which they are
 _LEAST_EXPLORING = 0.4  # of them, with few particles
 _SHARE_OF_EXPLORING = 0.2  # of the most sweeps
@@ -150,8 +150,8 @@ class AdaptiveSMC(SamplingEstimator):
     Parameters
     ----------
     n_particles : int, default=500
-        Particles that look for the target, at least 20. Exploring takes at most 60 evaluations for
-        each, and 12 more for each dimension; the more there are, the smaller modes it finds.
+        Particles that look for the target, at least 20. Exploring takes at most 60 + 12 d + d^2
+        evaluations for each; the more there are, the smaller modes it finds.
     tol : float, default=0.1
         Standard error of log Z in nats that ends the rounds of populations.
     max_sweeps : int, default=3_000_000
@@ -282,7 +282,7 @@ class AdaptiveSMC(SamplingEstimator):
             Tails.collect(Work(counted, seed))
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
-        budget = _EVALUATIONS[0] + _EVALUATIONS[1] * path.n_dimensions
+        budget = np.polynomial.Polynomial(_EVALUATIONS)(path.n_dimensions)
         budget *= max(self.n_particles / _USUAL, _LEAST_EXPLORING)
         budget = min(budget, _SHARE_OF_EXPLORING * self.max_sweeps)
         evaluator = Evaluator(path, checkpoint)
