@@ -174,19 +174,23 @@ def tempered_rows(
     """Return rows (N_GROUPS, n_draws, d) of a model from as many independent tempered ladders, and
     what their run says.
 
-    Where the run has missed a region of the model there is a second one, from a base that covers
-    it: chains between two models never leave what the draws at both ends have seen.
+    Where the run has missed a region of the model others follow until one is trusted, from bases
+    that cover it: chains between two models never leave what the draws at both ends have seen.
     """
     estimator = clone(estimator).set_params(n_ladders=N_GROUPS, checkpoint=None, n_jobs=n_jobs)
-    for is_last in (False, True):
+
+    def draw(path):
         state, run = estimator._draw(path, N_GROUPS * n_draws, rng)
         run = estimator._with_findings(path, int(rng.integers(2**31)), run)
-        result = run.read()
-        attempts = regions_to_cover(path, run, result)
-        if is_last or not attempts:
+        rows = path.rows(state).reshape(n_draws, N_GROUPS, -1).swapaxes(0, 1)
+        return rows, run, run.read()
+
+    rows, run, result = draw(path)
+    for regions in regions_to_cover(path, run, result):
+        rows, _, result = draw(path.with_regions(regions))
+        if result.converged:
             break
-        path = path.with_regions(attempts[-1])
-    return path.rows(state).reshape(n_draws, N_GROUPS, -1).swapaxes(0, 1), result
+    return rows, result
 
 
 def draw_alarms(shares: Sequence[float]) -> tuple[str, ...]:
