@@ -16,7 +16,7 @@ from sklpf.paths import GeometricPath
 _N_EXPLORERS = 2
 # effective sample size after a step of beta
 _SHARE_EFFECTIVE = 1 / 220  # of the budget
-_FEWEST_EFFECTIVE = 4.0  # for each dimension
+_FEWEST_EFFECTIVE = (30, 8)  # a number, and as many more for each dimension
 _FRESH = (200, 30)  # draws from each half of the cover, and for each dimension
 _GROWTH = 1.5  # of the effective sample size, where the search goes on
 _MOST_STAGES = 6
@@ -71,7 +71,7 @@ def explore(
     """
     target = Target(evaluator or Evaluator(path))
     d = target.n_dimensions
-    n_effective = max(_SHARE_EFFECTIVE * budget, _FEWEST_EFFECTIVE * d)
+    n_effective = max(_SHARE_EFFECTIVE * budget, size(_FEWEST_EFFECTIVE, d))
     explorers = [
         Explorer(target, n_effective, stream.of("explorer", k)) for k in range(_N_EXPLORERS)
     ]

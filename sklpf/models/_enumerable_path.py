@@ -280,7 +280,7 @@ class CategoricalUnits(BinaryUnits):
     def all_states(self) -> NDArray:
         """Return all states, (n_states, n_units)."""
         sizes = np.diff(self.starts)
-        codes = np.indices(sizes).reshape(len(sizes), -1).T
+        codes = np.indices(tuple(sizes)).reshape(len(sizes), -1).T
         return np.concatenate([np.eye(size)[code] for size, code in zip(sizes, codes.T)], axis=1)
 
     def smoothed_means(self, sums: Array, n: Any) -> Array:

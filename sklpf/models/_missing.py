@@ -8,10 +8,12 @@ the sum is exact; columns that share no hidden unit are apart. Else its log Z is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, softmax
 
@@ -33,8 +35,8 @@ class Layers(NamedTuple):
     layer with the inputs x is exp(units.log_norms(x)).
     """
 
-    weights: Array  # (J, M)
-    visible_bias: Array  # (M,), inputs of the visible units without hidden ones
+    weights: NDArray  # (J, M)
+    visible_bias: NDArray  # (M,), inputs of the visible units without hidden ones
     units: Any  # visible units, such as `BinaryUnits`
     starts: Integers  # (C + 1,) first unit of each column
     path: Callable[[Part, Array], Any]  # of a part of one row, with the inputs of hidden units (j,)
@@ -210,7 +212,7 @@ class KnownRows(NamedTuple):
     layers: Layers
     fields: Array  # (n, J) inputs of the hidden units by known units and biases
     log_f: Array  # (n,) terms of log f that hold known visible units alone
-    missing: Booleans  # (n, C) columns that are not known
+    missing: Any  # (n, C) columns that are not known
 
     def by_pattern(self) -> Iterator[tuple[Integers, list[Part]]]:
         """Yield the rows that miss the same columns, and the parts of these."""
@@ -320,7 +322,7 @@ class Completion:
         self.X = np.array(X.toarray() if sp.issparse(X) else X)
         sizes = np.diff(units.column_starts(self.X.shape[1]))
         self.missing = np.repeat(missing, sizes, axis=1)
-        self.incomplete = missing.any(axis=1)
+        self.incomplete: Booleans = np.any(missing, axis=1)
         inputs = np.broadcast_to(units.logits_of(means), self.X.shape)
         np.copyto(self.X, units.draw(inputs, self.rng), where=self.missing)
 
@@ -347,11 +349,12 @@ def content(path: Any) -> bytes:
     return b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
 
 
-class NormalUnits(NamedTuple):
+@dataclass(frozen=True)
+class NormalUnits:
     """Visible units u = (v - b) / s of a Gaussian RBM, which are normal around their inputs."""
 
     scales: Array  # (M,) standard deviations s
-    are_independent = True
+    are_independent: ClassVar[bool] = True
 
     def of_columns(self, columns: Integers) -> NormalUnits:
         """Return the units of some columns."""

@@ -38,7 +38,7 @@ class Explored(NamedTuple):
     n_sweeps: int
 
 
-def explore(
+def walk_outwards(
     path: GeometricPath,
     points: Array,
     found: Array,

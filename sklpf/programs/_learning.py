@@ -15,7 +15,7 @@ from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, systematic
 from sklpf.paths import COVER, GeometricPath, choose, fit_base, has, take
-from sklpf.programs._exploring import MixtureWalk, explore
+from sklpf.programs._exploring import MixtureWalk, walk_outwards
 from sklpf.transitions import Transition, acceptance, fixed_pilot, next_beta, root_of
 
 _FEWEST_NOTED, _MOST_NOTED = 100, 400  # base draws, from which climbs begin
@@ -248,7 +248,7 @@ def _explore(
 
     If walks find more of the target the time that particles have spent there begins anew.
     """
-    explored = explore(path, _latest(carry, path), carry.found, stream.generator())
+    explored = walk_outwards(path, _latest(carry, path), carry.found, stream.generator())
     times = carry.times[:0] if explored.is_new else carry.times
     return carry._replace(
         times=times,

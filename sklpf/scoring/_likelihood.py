@@ -605,6 +605,7 @@ class RowLikelihoodMixin(ScoredModel):
     """
 
     path_takes_rows = True
+    _kept_partition: tuple[Any, PartitionEstimator]
 
     @property
     def partition_estimator_(self) -> PartitionEstimator:

@@ -194,6 +194,13 @@ def test_levels_that_do_not_overlap_are_refused():
     assert result.diagnostics["second_eigenvalue"] > 0.9
 
 
+def test_simulated_tempering_shows_the_number_of_bar(tempering):
+    again = BAR().fit(tempering.run_)
+    shown = tempering.result_.diagnostics
+    assert shown["bar_log_partition"] == pytest.approx(again.log_partition_, abs=1e-9)
+    assert shown["bar_std_error"] == pytest.approx(again.log_partition_std_error_, rel=1e-9)
+
+
 # ---- all together
 def test_comparison_is_a_line_a_method(exchange, tempering):
     for sampler in (exchange, tempering):
