@@ -30,7 +30,8 @@ class CategoricalRBM(DiscreteRBM):
     Mnih & Hinton 2007, section 2). Features may have different numbers of categories. It is used
     for ratings, surveys and aligned sequences of proteins (Tubiana, Cocco & Monasson 2019). Of two
     categories a feature it is a `BernoulliRBM` whose units are the differences of the parameters.
-    Training is persistent contrastive divergence (Tieleman 2008).
+    Training is persistent contrastive divergence (Tieleman 2008). NaN is an answer that is not
+    known: scores are those of the known ones, and `impute` fills in others.
 
     Parameters
     ----------

@@ -46,7 +46,7 @@ class GaussianRBM(RBM):
     covariance, whose means are sums of components. Its weights are proportional to exp(c @ h +
     sum_i (h @ W)_i² / (2 s_i²)): hidden units are independent only where components are orthogonal
     in units of s. The likelihood has local maxima, so compare fits with several seeds by their
-    scores.
+    scores. NaN is a value that is not known: scores are those of the known ones.
 
     Parameters
     ----------

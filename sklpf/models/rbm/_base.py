@@ -126,11 +126,10 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
             be enumerated, else means over 100 draws from tempered chains.
         """
         X = self._scorable(X)
-        on = expit(self._hidden_inputs(self._without_missing(X)))
         if self._missing(X) is None:
-            return on
+            return expit(self._hidden_inputs(X))
         known = self._known(X)
-        on = expit(known.fields).astype(on.dtype)
+        on = expit(known.fields).astype(self.components_.dtype)
         for t, part, states, shares in posteriors(known, self._draws_of_row):
             on[t, part.hidden] = states.hidden_means(shares, known.fields[t])
         return on
@@ -190,10 +189,10 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
         return rows
 
     def _marginals(self, X) -> Marginals:
-        log_f, possible = self._log_f(self._without_missing(X))
         missing = self._missing(X)
         if missing is None:
-            return Marginals(log_f, possible)
+            return Marginals(*self._log_f(X))
+        log_f, possible = self._log_f(self._without_missing(X))
         empty = missing.all(axis=1)
         some = np.flatnonzero(missing.any(axis=1) & ~empty)
         if not some.size:

@@ -138,7 +138,8 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
     -----
     Training computes in float32 and stores the weights in the dtype of the data. The numbers depend
     neither on the number of threads nor on `n_jobs`. `fit` and `transform` take values in [0, 1],
-    as scikit-learn's do; the log-likelihood is one of binary rows.
+    as scikit-learn's do; the log-likelihood is one of binary rows. NaN, in dense rows, is a value
+    that is not known: scores are those of the known values.
 
     Examples
     --------
