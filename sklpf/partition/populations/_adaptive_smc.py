@@ -14,7 +14,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import report
-from sklpf._utils.random import Stream, seeded, systematic
+from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
@@ -50,8 +50,7 @@ _EVALUATIONS = (30_000, 6_000, 500)  # of exploring, at most: times 1, d and d^2
 _USUAL = 500  # particles, for which they are
 _LEAST_EXPLORING = 0.4  # of them, with few particles
 _SHARE_OF_EXPLORING = 0.2  # of the most sweeps
-_N_SCREENED = 20_000  # draws of a cover
-_HIGHER = 4.0  # nats of a draw's weight above their mean, from which a cover is too thin there
+_N_FAR_STARTS = 400  # base draws from which climbs look for what a cover lacks
 _N_POPULATIONS = 10
 _N_PARTICLES = 100  # of each, in the first round, and reverse chains
 _LEVELS_PER_STEP = 2  # of the pilot, in the first round
@@ -288,10 +287,21 @@ class AdaptiveSMC(SamplingEstimator):
         evaluator = Evaluator(path, checkpoint)
         cover = explore(path, int(budget), seeded(seed).of("exploring"), evaluator)
         report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
-        if cover.is_over and _is_thick(cover, evaluator, seeded(seed).of("screening")):
+        if cover.is_over:
             rebased = path.from_mixture(cover.as_base(path.bounds), "a cover of the target")
-            run = self._rounds_from_cover(rebased, move, cover, evaluator.n, seed)
-            return self._with_findings(rebased, seed, self._with_reading_options(run))
+            search = Search(None, [], False)
+            if self.checks:
+                # Exploring climbs where its particles have been; these begin anywhere in the base.
+                rng = seeded(seed).of("far starts").generator()
+                starts = np.asarray(path.base.sample(_N_FAR_STARTS, rng), dtype=np.float64)
+                known = cover.fresh.points
+                search = self._search(
+                    counted, starts, known, rebased.base, seed, evaluations, search
+                )
+            if not search.lost and not search.exploration_incomplete:
+                findings = _findings(search, evaluations)
+                run = self._rounds_from_cover(rebased, move, cover, findings, seed)
+                return self._with_findings(rebased, seed, self._with_reading_options(run))
         key = seeded(seed).of("learning").key
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
         rebased, run = self._rounds(path, move, learned, seed, counted, evaluations)
@@ -299,15 +309,13 @@ class AdaptiveSMC(SamplingEstimator):
         return self._with_findings(rebased, seed, self._with_reading_options(run))
 
     def _rounds_from_cover(
-        self, path: GeometricPath, move: Any, cover: Cover, n_explored: int, seed: int
+        self, path: GeometricPath, move: Any, cover: Cover, findings: Findings | None, seed: int
     ) -> LearnedRun:
         """The first run that is precise enough, or the last before one that would take too long."""
         rng = seeded(seed).of("starts").generator()
         chosen = systematic(cover.fresh.log_weights, _N_PARTICLES, rng.random())
         starts = cover.fresh.points[chosen]
-        # Exploring has looked for regions, and populations begin in all that it has found.
-        no_regions = Regions(np.empty((0, path.n_dimensions)), np.empty(0), np.empty((0, 1)))
-        findings = {"missed_mass": MissedMass(regions=no_regions)} if self.checks else None
+        n_explored = cover.n_evaluations
         n_spent = n_explored
         n_earlier = 0
         n_particles = _N_PARTICLES
@@ -485,15 +493,6 @@ class AdaptiveSMC(SamplingEstimator):
             "draws": smc._draws(plan.path, populations),
         }
         return known, populations, n_levels
-
-
-def _is_thick(cover: Cover, evaluator: Evaluator, stream: Stream) -> bool:
-    """False if the target is much higher than a cover at one of many draws, such as one in a mode
-    that is too narrow for a climb to meet.
-    """
-    points = cover.sample(_N_SCREENED, stream.generator())
-    log_weights = evaluator.log_density(points) - cover.log_density(points)
-    return bool(log_weights.max() - log_mean_exp(log_weights) < _HIGHER)
 
 
 class Search(NamedTuple):
