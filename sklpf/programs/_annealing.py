@@ -312,13 +312,9 @@ class _Annealing:
             before = transition.accepted(chains.auxiliary)
             own_stream = stream.at(step + 1)
             given = 0.0 if self.keeps_steps else log_weights
-            chains, log_weights_now = anneal(
-                path, transition, chains, some, own_stream, self.reverse, given
-            )
-            check_finite(log_weights_now, allow_zero=path.has_boundary)
-            if self.keeps_steps:
-                log_weights_now = np.column_stack([log_weights, log_weights_now])
-            log_weights = log_weights_now
+            chains, gained = anneal(path, transition, chains, some, own_stream, self.reverse, given)
+            check_finite(gained, allow_zero=path.has_boundary)
+            log_weights = np.column_stack([log_weights, gained]) if self.keeps_steps else gained
             after = transition.accepted(chains.auxiliary)
             for of_row, own in zip(sums, _row_slices(len(moving), n)):
                 of_row[-1] += np.nan if after is None else np.sum(after[own] - before[own])

@@ -94,21 +94,22 @@ def training_losses(make_truth, seed):
     X, new = truth.sample(3000, random_state=0), truth.sample(5000, random_state=1)
     best = truth.score(new)
     yield multivariate_normal(X.mean(axis=0), np.cov(X.T)).logpdf(new).mean() - best
-    jump, sweep = learning.jump, learning.sweep
-    for jumps in (False, True):
-        learning.jump = jump if jumps else _stay
-        learning.sweep = sweep if jumps else _stay
+    move = learning.Trainer._move
+    for each in (_gibbs, move):
+        learning.Trainer._move = each
         model = GaussianRBM(truth.n_components, n_iter=60, random_state=seed)
         try:
             yield model.fit(X).score(new) - best
         except ValueError:  # training diverged
             yield -np.inf
-    learning.jump = jump
-    learning.sweep = sweep
+    learning.Trainer._move = move
 
 
-def _stay(parameters, h, *rest):
-    return h
+def _gibbs(trainer, here, bias, fields):
+    """The visible units of plain Gibbs chains, in place of `Trainer._move`."""
+    pull = trainer.weights.pulls(trainer.h)
+    noise = trainer.rng.standard_normal(pull.shape, dtype=np.float32)
+    return pull + noise * np.sqrt(here.variances).astype(np.float32)
 
 
 def main():

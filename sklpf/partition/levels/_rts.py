@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -503,7 +503,7 @@ def check_mass(
 
 def temper_continuously(
     setup: Setup, chains: list[Chains], log_pseudo_prior: NDArray, n_redraws: int
-) -> dict[str, Array]:
+) -> dict[str, Any]:
     """Temper all groups, whose chains begin at levels; returns what `ContinuousRun` keeps."""
     longest = max(1, setup.path.n_moves_per_segment // setup.sweeps_per_redraw)
 

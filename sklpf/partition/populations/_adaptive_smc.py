@@ -14,7 +14,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import report
-from sklpf._utils.random import seeded, systematic
+from sklpf._utils.random import Stream, seeded, systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
@@ -46,10 +46,12 @@ from sklpf.programs import Learned, drift_between, learn
 from sklpf.transitions import TunedTransition, default_move
 from sklpf.uncertainty import log_mean_exp
 
-_EVALUATIONS = (30_000, 6_000)  # of exploring, at most, and for each dimension
+_EVALUATIONS = (30_000, 6_000, 500)  # of exploring, at most: times 1, d and d^2
 _USUAL = 500  # particles, for which they are
 _LEAST_EXPLORING = 0.4  # of them, with few particles
 _SHARE_OF_EXPLORING = 0.2  # of the most sweeps
+_N_SCREENED = 20_000  # draws of a cover
+_HIGHER = 4.0  # nats of a draw's weight above their mean, from which a cover is too thin there
 _N_POPULATIONS = 10
 _N_PARTICLES = 100  # of each, in the first round, and reverse chains
 _LEVELS_PER_STEP = 2  # of the pilot, in the first round
@@ -148,8 +150,8 @@ class AdaptiveSMC(SamplingEstimator):
     Parameters
     ----------
     n_particles : int, default=500
-        Particles that look for the target, at least 20. Exploring takes at most 60 evaluations for
-        each, and 12 more for each dimension; the more there are, the smaller modes it finds.
+        Particles that look for the target, at least 20. Exploring takes at most 60 + 12 d + d^2
+        evaluations for each; the more there are, the smaller modes it finds.
     tol : float, default=0.1
         Standard error of log Z in nats that ends the rounds of populations.
     max_sweeps : int, default=3_000_000
@@ -180,9 +182,10 @@ class AdaptiveSMC(SamplingEstimator):
 
     Notes
     -----
-    Exploring takes at most a fifth of `max_sweeps`. From its cover each round has as many
-    populations as from a fitted base, and there are no climbs after it. What follows is of
-    particles that look for the target where exploring was not over, as of a funnel.
+    Exploring takes at most a fifth of `max_sweeps`, and 20,000 draws of its cover. From the cover
+    each round has as many populations as from a fitted base, and there are no climbs after it. What
+    follows is of particles that look for the target where exploring was not over, as of a funnel,
+    or one of these draws has a weight of more than 4 nats above their mean.
 
     Where the target has mass at less than a tenth of the base draws, more are drawn, and particles
     begin at those with mass, repeated: at most 200 for each particle, which count as sweeps.
@@ -279,24 +282,24 @@ class AdaptiveSMC(SamplingEstimator):
             Tails.collect(Work(counted, seed))
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
-        budget = _EVALUATIONS[0] + _EVALUATIONS[1] * path.n_dimensions
+        budget = np.polynomial.Polynomial(_EVALUATIONS)(path.n_dimensions)
         budget *= max(self.n_particles / _USUAL, _LEAST_EXPLORING)
         budget = min(budget, _SHARE_OF_EXPLORING * self.max_sweeps)
         evaluator = Evaluator(path, checkpoint)
         cover = explore(path, int(budget), seeded(seed).of("exploring"), evaluator)
         report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
-        if cover.is_over:
+        if cover.is_over and _is_thick(cover, evaluator, seeded(seed).of("screening")):
             rebased = path.from_mixture(cover.as_base(path.bounds), "a cover of the target")
-            run = self._rounds_from_cover(rebased, move, cover, seed)
+            run = self._rounds_from_cover(rebased, move, cover, evaluator.n, seed)
             return self._with_findings(rebased, seed, self._with_reading_options(run))
         key = seeded(seed).of("learning").key
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
         rebased, run = self._rounds(path, move, learned, seed, counted, evaluations)
-        run = replace(run, sweeps=run.sweeps | {"exploration": cover.n_evaluations})
+        run = replace(run, sweeps=run.sweeps | {"exploration": evaluator.n})
         return self._with_findings(rebased, seed, self._with_reading_options(run))
 
     def _rounds_from_cover(
-        self, path: GeometricPath, move: Any, cover: Cover, seed: int
+        self, path: GeometricPath, move: Any, cover: Cover, n_explored: int, seed: int
     ) -> LearnedRun:
         """The first run that is precise enough, or the last before one that would take too long."""
         rng = seeded(seed).of("starts").generator()
@@ -305,7 +308,7 @@ class AdaptiveSMC(SamplingEstimator):
         # Exploring has looked for regions, and populations begin in all that it has found.
         no_regions = Regions(np.empty((0, path.n_dimensions)), np.empty(0), np.empty((0, 1)))
         findings = {"missed_mass": MissedMass(regions=no_regions)} if self.checks else None
-        n_spent = cover.n_evaluations
+        n_spent = n_explored
         n_earlier = 0
         n_particles = _N_PARTICLES
         levels_per_step = _LEVELS_PER_STEP
@@ -315,7 +318,7 @@ class AdaptiveSMC(SamplingEstimator):
                 path, move, starts, own_seed, n_particles, levels_per_step
             )
             own_sweeps = known["sweeps"]
-            spent = {"exploration": cover.n_evaluations, "earlier rounds": n_earlier}
+            spent = {"exploration": n_explored, "earlier rounds": n_earlier}
             known |= {"sweeps": own_sweeps | spent, "findings": findings}
             run = LearnedRun(**known, n_rounds=n_rounds, tol=self.tol)
             n_earlier += sum(own_sweeps.values())
@@ -482,6 +485,15 @@ class AdaptiveSMC(SamplingEstimator):
             "draws": smc._draws(plan.path, populations),
         }
         return known, populations, n_levels
+
+
+def _is_thick(cover: Cover, evaluator: Evaluator, stream: Stream) -> bool:
+    """False if the target is much higher than a cover at one of many draws, such as one in a mode
+    that is too narrow for a climb to meet.
+    """
+    points = cover.sample(_N_SCREENED, stream.generator())
+    log_weights = evaluator.log_density(points) - cover.log_density(points)
+    return bool(log_weights.max() - log_mean_exp(log_weights) < _HIGHER)
 
 
 class Search(NamedTuple):

@@ -285,8 +285,8 @@ def reverse_ratios(plan: Plan, starts, n_jobs=None, checkpoint=None, settles=Fal
     """log f_(k+1) - log f_k (n, K - 1) of reverse chains from some states; as `PopulationRun` keeps
     them.
     """
-    options: Any = n_jobs, checkpoint, settles
-    return -anneal_reverse([plan], [starts], 1, "reverse", *options, True)[0][:, ::-1]
+    steps = anneal_reverse([plan], [starts], 1, "reverse", n_jobs, checkpoint, settles, True)
+    return -steps[0][:, ::-1]
 
 
 def _drawn(path, populations, n: int, rng: np.random.Generator) -> Any:
