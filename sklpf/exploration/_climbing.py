@@ -139,8 +139,6 @@ class Climber:
 
         y = np.asarray(np.linalg.solve(self.root, starts.T).T, dtype=np.float64)
         climb(limited, y, self.scale, self.box)
-            limited, np.asarray(np.linalg.solve(self.root, starts.T).T, float), self.scale, self.box
-        )
 
     def _gradient(self, slopes: Any, y: Array, steps: Array, ends: NDArray[np.bool_]) -> Array:
         """Slopes where climbs go on: these are differences, which take 2 d evaluations."""
