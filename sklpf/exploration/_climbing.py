@@ -75,7 +75,7 @@ class Climber:
         self.shares = shares / shares.sum()
         matrices = np.array([part.scale_matrix for part in self.parts])
         self.log_det_roots = np.linalg.slogdet(matrices)[1] / 2
-        self.root = np.linalg.cholesky(np.tensordot(self.shares, matrices, 1))
+        self.root: Array = np.linalg.cholesky(np.tensordot(self.shares, matrices, 1))
         self.radius = chi2.ppf(_INSIDE, d)
         # The target is higher at all but a hundredth of its mass.
         order = np.argsort(joint.log_f)
@@ -137,7 +137,8 @@ class Climber:
             log_f = self._log_f(y)
             return slopes(y, steps, log_f, self._excess(y, log_f))
 
-        climb(limited, np.linalg.solve(self.root, starts.T).T, self.scale, self.box)
+        y = np.asarray(np.linalg.solve(self.root, starts.T).T, dtype=np.float64)
+        climb(limited, y, self.scale, self.box)
 
     def _gradient(self, slopes: Any, y: Array, steps: Array, ends: NDArray[np.bool_]) -> Array:
         """Slopes where climbs go on: these are differences, which take 2 d evaluations."""
@@ -168,7 +169,7 @@ class Climber:
         n, d = u.shape
         moved = np.repeat(u, d, axis=0) + np.tile(_STEP * self.root.T, (n, 1))
         rises = self.target.log_density(moved).reshape(n, d) - log_f[:, np.newaxis]
-        return np.linalg.solve(self.root.T, rises.T / _STEP).T
+        return np.asarray(np.linalg.solve(self.root.T, rises.T / _STEP).T, dtype=np.float64)
 
     def are_explained(self, u: Array, slopes: Array) -> NDArray[np.bool_]:
         """Return at which points u (n, d) the slope leads to the middle of a part: of that to which
