@@ -155,7 +155,7 @@ class BinaryUnits:
         """The value of each column at all of its units."""
         return values
 
-    def smoothed_means(self, sums: Array, n: Any) -> Array:
+    def smoothed_means(self, sums: Array, n: float | Array) -> Array:
         """Return means of units, inside (0, 1), from their sums over n rows, or (n_units,)."""
         smallest = 1 / (n + 2)
         return np.clip((sums + 1) / (n + 2), smallest, 1 - smallest)
@@ -283,11 +283,11 @@ class CategoricalUnits(BinaryUnits):
         codes = np.indices(tuple(sizes)).reshape(len(sizes), -1).T
         return np.concatenate([np.eye(size)[code] for size, code in zip(sizes, codes.T)], axis=1)
 
-    def smoothed_means(self, sums: Array, n: Any) -> Array:
+    def smoothed_means(self, sums: Array, n: float | Array) -> Array:
         """Return (count + 1) / (n + n_categories) from the counts of the categories."""
         return (sums + 1) / (n + self._repeated(np.diff(self.starts)))
 
-    def draw(self, inputs: NDArray, rng: np.random.Generator, **options: Any) -> Booleans:
+    def draw(self, inputs: NDArray, rng: np.random.Generator, **options: object) -> Booleans:
         """Return indicators of categories drawn given the inputs (Gumbel-max)."""
         return self.modes(inputs + rng.gumbel(size=np.shape(inputs)))
 

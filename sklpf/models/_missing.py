@@ -342,7 +342,7 @@ class Completion:
             self.X[batch] = v
 
 
-def content(path: Any) -> bytes:
+def content(path: object) -> bytes:
     """Return the parameters of the RBM of a row's missing units."""
     names = ("components", "intercept_visible", "intercept_hidden", "variances")
     arrays = (getattr(path, name, np.empty(0)) for name in names)

@@ -466,7 +466,7 @@ def _as_json(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _from_json(value: Any) -> Any:
+def _from_json(value: object) -> Any:
     """A float or an array of what `_as_json` made of it."""
     number = np.asarray(value, dtype=float)
     return number if number.ndim else float(number)

@@ -148,7 +148,7 @@ class PotentialRun(LevelRun):
         worst = int(np.argmin(shared))
         return _shared_alarms("two states", shared[worst], first=worst, second=worst + 1)
 
-    def read(self, method: str | None = None, **options: Any) -> PartitionResult:
+    def read(self, method: str | None = None, **options: object) -> PartitionResult:
         """Return what the draws say of log Z.
 
         Parameters

@@ -87,7 +87,7 @@ class LevelRun(RunInRounds):
         """
         raise NotImplementedError
 
-    def read(self, method: str | None = None, **options: Any) -> PartitionResult:
+    def read(self, method: str | None = None, **options: object) -> PartitionResult:
         """Return what the run says of log Z, with the alarms of what checks have found.
 
         Parameters
@@ -421,7 +421,9 @@ def _moments(run: LevelRun, rule: str, rao_blackwell: bool) -> Callable[[NDArray
     return moments
 
 
-def _pair_alarms(run: LevelRun, curve: Curve, diagnostics: Any, std_error: float, **options: Any):
+def _pair_alarms(
+    run: LevelRun, curve: Curve, diagnostics: dict[str, Any], std_error: float, **options: object
+):
     """Return the alarms of neighbouring levels, which need draws that they share."""
     return run.pair_alarms()
 

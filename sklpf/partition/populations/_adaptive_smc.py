@@ -181,10 +181,10 @@ class AdaptiveSMC(SamplingEstimator):
 
     Notes
     -----
-    Exploring takes at most a fifth of `max_sweeps`, and 20,000 draws of its cover. From the cover
-    each round has as many populations as from a fitted base, and there are no climbs after it. What
-    follows is of particles that look for the target where exploring was not over, as of a funnel,
-    or one of these draws has a weight of more than 4 nats above their mean.
+    Exploring takes at most a fifth of `max_sweeps`. Before its cover becomes the base of the
+    populations, climbs look for modes that it lacks, as they do after particles: from 400 base
+    draws, and from the highest of 20,000 draws of the cover. Where they find one, or exploring was
+    not over, as of a funnel, particles look for the target: what follows is of these.
 
     Where the target has mass at less than a tenth of the base draws, more are drawn, and particles
     begin at those with mass, repeated: at most 200 for each particle, which count as sweeps.

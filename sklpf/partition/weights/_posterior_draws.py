@@ -158,7 +158,7 @@ def _of_nested_sampling(draws: Any) -> _NestedPoints | None:
     return None
 
 
-def _by_chain(name: Any, values: Any) -> NDArray:
+def _by_chain(name: object, values: Any) -> NDArray:
     """The array of a variable of xarray with chains and draws first; of one chain that was selected
     it may lack the first.
     """
