@@ -66,7 +66,6 @@ _QUIET_SEARCHES = 2  # one after the other, that find none
 _N_STARTS = 60  # of a search after the first, doubled where one finds modes
 _MOST_STARTS = 500
 _SHARE_OF_SWEEPS = 0.5  # of the most, which searches may take
-_FEW_POINTS = 20  # in a region, below which the base has a part for it
 _FARTHER = 1.5  # differences of points, by which the next search begins away from modes
 
 
@@ -525,7 +524,14 @@ def _findings(search: Search, evaluations: Evaluations) -> Findings | None:
     return {"missed_mass": missed_mass}
 
 
-def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: Array) -> Any:
+def _from_base(
+    path: GeometricPath,
+    base: Mixture,
+    lost: list[Regions],
+    points: Array,
+    *,
+    few: int = 20,  # points in a region, below which the base has a part for it
+) -> Any:
     """The path from a fitted base, and from Gaussians at regions where hardly any of the points
     is.
     """
@@ -533,5 +539,5 @@ def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: 
     if not lost:
         return path
     regions = Regions(*map(np.concatenate, zip(*lost)))
-    empty = np.flatnonzero(regions.contain(points).sum(axis=0) < _FEW_POINTS).tolist()
+    empty = np.flatnonzero(regions.contain(points).sum(axis=0) < few).tolist()
     return path.with_regions(regions.take(empty)) if empty else path
