@@ -10,13 +10,10 @@ from scipy.special import logsumexp
 from scipy.stats import chi2
 
 from sklpf._utils.numbers import Array, Booleans, Integers
-from sklpf._utils.random import systematic
 from sklpf.exploration._target import Coordinates
-from sklpf.paths import Box, Density, Mixture, StudentT, defensive, fit_base
-from sklpf.uncertainty import effective_sample_size
+from sklpf.paths import Density, Mixture, StudentT
 
 SHARES = (0.85, 0.1, 0.05)  # of a proposal: of the fit, of one that is wider, and of the base
-_N_FITTED = 4000  # points
 _WIDER = 3.0  # in variance
 _WIDE_DF = 3.0
 _QUANTILE = 0.95  # of a part's mass within which another part's centre makes both one region
@@ -209,37 +206,6 @@ class Cover:
         log_base = self.base.log_density(x) + log_volume
         halves = [proposal.log_density(u, log_base) for proposal in self.proposals]
         return np.array(halves) - log_volume
-
-    def as_base(self, bounds: Box) -> Mixture:
-        """Return the cover as a mixture whose gradient is known; in a box one of truncated
-        Gaussians that is fitted to fresh draws.
-
-        Parameters
-        ----------
-        bounds : Box
-            Of the path.
-
-        Returns
-        -------
-        Mixture
-        """
-        if bounds.has_sides:
-            rng = np.random.default_rng(0)
-            chosen = systematic(self.fresh.log_weights, _N_FITTED, rng.random())
-            n_effective = effective_sample_size(self.fresh.log_weights)
-            fitted = fit_base(self.fresh.points[chosen], n_effective, bounds, rng)
-            return defensive(fitted, self.base, bounds)
-        scales = self.coordinates.scale
-        parts = []
-        shares = []
-        for proposal in self.proposals:
-            for share, mixture in zip(SHARES, (proposal.fitted, proposal.wide)):
-                for weight, part in zip(mixture.weights, mixture.components):
-                    mean = self.coordinates.center + scales * part.mean
-                    matrix = np.outer(scales, scales) * part.scale_matrix
-                    parts.append(StudentT(mean, matrix, part.df))
-                    shares.append(share * weight)
-        return defensive(Mixture(parts, shares), self.base, bounds)
 
     def regions(self) -> list[Region]:
         """Return parts of the space with their masses, by fresh draws.

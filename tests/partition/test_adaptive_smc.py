@@ -1,5 +1,4 @@
 import logging
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,7 +7,6 @@ from marks import large
 from scipy.special import gammaln, logsumexp
 
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Mixture, Uniform
-from sklpf.exploration import explore
 from sklpf.interop import from_prior_transform
 from sklpf.programs._learning import Learned
 from sklpf.testing import check_coverage
@@ -38,7 +36,7 @@ def modes(d, seed):
 
 
 @pytest.mark.parametrize(
-    ("d", "width", "tol"), [(1, 1e-4, 0.1), (3, 1e-4, 0.1), large(10, 1e-4, 0.1), (3, 0.01, 0.003)]
+    ("d", "width", "tol"), [(1, 1e-4, 0.1), large(3, 1e-4, 0.1), (10, 1e-4, 0.1), (3, 0.01, 0.003)]
 )
 def test_a_likelihood_that_is_ten_thousand_times_narrower_than_its_prior(d, width, tol):
     """And one of many particles, whose rounds end where populations stay."""
@@ -50,7 +48,7 @@ def test_a_likelihood_that_is_ten_thousand_times_narrower_than_its_prior(d, widt
     assert abs(smc.log_partition_ - truth) < 4.8 * smc.log_partition_std_error_
     if tol == 0.1:
         assert smc.log_partition_std_error_ <= 0.1
-        assert smc.result_.n_sweeps < 100_000
+        assert smc.result_.n_sweeps < 400_000
         return
     assert smc.result_.diagnostics["effective_ancestors"] > 4000  # of 2000 points that are compared
     assert smc.result_.diagnostics["n_rounds"] <= 4
@@ -111,7 +109,9 @@ def test_a_mode_that_particles_have_lost_is_found_by_climbs():
     parts = Gaussian([-3.0] * d, 0.5**2), Gaussian([3.0] * d, 0.15**2)
     likelihood = Mixture(parts, [0.3, 0.7]).log_density
     path = from_prior_transform(likelihood, lambda u: 20 * u - 10, d, vectorized=True)
+    unchecked = quietly(AdaptiveSMC(checks=False, random_state=0), path)
     smc = AdaptiveSMC(random_state=0).fit(path)
+    assert unchecked.log_partition_ < -d * np.log(20) - 1  # the heavier mode is missing
     assert_right(smc, -(d * np.log(20)))  # 1e-3
 
 
@@ -159,12 +159,7 @@ def test_a_base_that_is_fitted_anew_where_populations_are_elsewhere(monkeypatch,
         points = -3 + 0.2 * np.random.default_rng(0).normal(size=(1000, 2))
         return Learned(points, points[:0], points[:100], 1.0, False, 1.0, 1000)
 
-    def explore_in_vain(*given):
-        return replace(explore(*given), not_over="two explorers differ")
-
-    place = "sklpf.partition.populations._adaptive_smc."
-    monkeypatch.setattr(place + "explore", explore_in_vain)
-    monkeypatch.setattr(place + "learn", learn_one_mode)
+    monkeypatch.setattr("sklpf.partition.populations._adaptive_smc.learn", learn_one_mode)
     path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 9.0))
     smc = AdaptiveSMC(random_state=seed).fit(path)
     assert smc.converged_
@@ -192,14 +187,14 @@ def test_a_target_without_an_integral():
 
 def test_a_base_that_hardly_draws_a_point_with_mass_is_refused():
     path = GeometricPath(lambda x: np.where(x[:, 0] > 40, 0.0, -np.inf), base=Gaussian([0.0], 1.0))
-    with pytest.raises(ValueError, match="at all of .* base draws"):
+    with pytest.raises(ValueError, match="base draws hardly any point where the target has mass"):
         AdaptiveSMC(random_state=0).fit(path)
 
 
-def test_verbose_tells_how_far_it_is(caplog):
+def test_verbose_tells_how_far_particles_are(caplog):
     path = GeometricPath(lambda x: -(x**2).sum(axis=1) / 2e-4, base=Gaussian([0.0, 1.0], 1.0))
     with caplog.at_level(logging.INFO, logger="sklpf"):
         AdaptiveSMC(50, checks=False, random_state=0, verbose=1).fit(path)
     said = caplog.text
-    assert "explored by" in said
+    assert "particles at inverse temperature 1 after" in said
     assert "round 1: log Z = " in said

@@ -18,7 +18,6 @@ from sklpf._utils.random import seeded, systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.tables import with_error
 from sklpf._utils.warnings import Alarm
-from sklpf.exploration import Cover, Evaluator, explore
 from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.alarms import (
@@ -46,11 +45,6 @@ from sklpf.programs import Learned, drift_between, learn
 from sklpf.transitions import TunedTransition, default_move
 from sklpf.uncertainty import log_mean_exp
 
-_EVALUATIONS = (30_000, 6_000, 500)  # of exploring, at most: times 1, d and d^2
-_USUAL = 500  # particles, for which they are
-_LEAST_EXPLORING = 0.4  # of them, with few particles
-_SHARE_OF_EXPLORING = 0.2  # of the most sweeps
-_N_FAR_STARTS = 400  # base draws from which climbs look for what a cover lacks
 _N_POPULATIONS = 10
 _N_PARTICLES = 100  # of each, in the first round, and reverse chains
 _LEVELS_PER_STEP = 2  # of the pilot, in the first round
@@ -66,6 +60,7 @@ _QUIET_SEARCHES = 2  # one after the other, that find none
 _N_STARTS = 60  # of a search after the first, doubled where one finds modes
 _MOST_STARTS = 500
 _SHARE_OF_SWEEPS = 0.5  # of the most, which searches may take
+_FEW_POINTS = 20  # in a region, below which the base has a part for it
 _FARTHER = 1.5  # differences of points, by which the next search begins away from modes
 
 
@@ -136,20 +131,17 @@ class AdaptiveSMC(SamplingEstimator):
     """Sequential Monte Carlo that adapts its temperatures, its moves and its base to the target.
 
     For a density on R^d whose base is far from it, such as a posterior in a wide prior, with or
-    without a gradient. First two explorers look for the target, as for `ImportanceSampling` with
-    an explored proposal. Where they agree and find nothing more, the mixture of t distributions
-    that covers what they have found is the base of `SMC`. Else particles look for the target: they
-    rise from base draws by steps of beta that leave half of them effective, are resampled, and move
-    until they have forgotten where they were, also by draws from a mixture that is fitted to them
-    at each level; then a mixture that is fitted to them is the base. No estimate is taken from
-    either pass. The ladder and moves of `SMC` are fixed by a pilot, so that each round's estimate
-    of Z is unbiased.
+    without a gradient. First particles look for the target: they rise from base draws by steps of
+    beta that leave half of them effective, are resampled, and move until they have forgotten where
+    they were, also by draws from a mixture that is fitted to them at each level. From this pass no
+    estimate is taken. Then a mixture of t distributions is fitted to the particles. It is the base
+    of `SMC`, whose ladder and moves a pilot fixes, so that each round's estimate of Z is unbiased.
 
     Parameters
     ----------
     n_particles : int, default=500
-        Particles that look for the target, at least 20. Exploring takes at most 60 + 12 d + d^2
-        evaluations for each; the more there are, the smaller modes it finds.
+        Particles that look for the target, at least 20. A mode is lost once none of them is there,
+        unless a climb finds it.
     tol : float, default=0.1
         Standard error of log Z in nats that ends the rounds of populations.
     max_sweeps : int, default=3_000_000
@@ -165,8 +157,7 @@ class AdaptiveSMC(SamplingEstimator):
     Attributes
     ----------
     log_partition_, log_partition_std_error_, log_partition_interval_, converged_, result_, run_
-        As of `SMC`, of the last round: its levels lead from the cover or the fitted base.
-        ``result_.sweeps`` counts evaluations of exploring as "exploration".
+        As of `SMC`, of the last round: its levels lead from the fitted base.
         ``result_.diagnostics`` holds ``n_learning_sweeps`` of the particles that looked for the
         target, the ``drift`` of those to which the base was fitted, and ``n_rounds`` of populations
         beside the diagnostics of `SMC`.
@@ -176,15 +167,10 @@ class AdaptiveSMC(SamplingEstimator):
     TypeError
         If the path is no `GeometricPath`, or the transition none of the above.
     ValueError
-        If no base draw lies where the target has mass, or hardly any of 200 for each particle.
+        If hardly any of 200 base draws for each particle lies where the target has mass.
 
     Notes
     -----
-    Exploring takes at most a fifth of `max_sweeps`. Before its cover becomes the base of the
-    populations, climbs look for modes that it lacks, as they do after particles: from 400 base
-    draws, and from the highest of 20,000 draws of the cover. Where they find one, or exploring was
-    not over, as of a funnel, particles look for the target: what follows is of these.
-
     Where the target has mass at less than a tenth of the base draws, more are drawn, and particles
     begin at those with mass, repeated: at most 200 for each particle, which count as sweeps.
 
@@ -278,74 +264,12 @@ class AdaptiveSMC(SamplingEstimator):
         counted, evaluations = path.counted()
         if self.checks:
             Tails.collect(Work(counted, seed))
+        key = seeded(seed).of("learning").key
         checkpoint = self._checkpoint(path, seed)
         move = self._transition(path)
-        budget = np.polynomial.Polynomial(_EVALUATIONS)(path.n_dimensions)
-        budget *= max(self.n_particles / _USUAL, _LEAST_EXPLORING)
-        budget = min(budget, _SHARE_OF_EXPLORING * self.max_sweeps)
-        evaluator = Evaluator(path, checkpoint)
-        cover = explore(path, int(budget), seeded(seed).of("exploring"), evaluator)
-        report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
-        if cover.is_over:
-            rebased = path.from_mixture(cover.as_base(path.bounds), "a cover of the target")
-            search = Search(None, [], False)
-            if self.checks:
-                # Exploring climbs where its particles have been; these begin anywhere in the base.
-                rng = seeded(seed).of("far starts").generator()
-                starts = np.asarray(path.base.sample(_N_FAR_STARTS, rng), dtype=np.float64)
-                known = cover.fresh.points
-                search = self._search(
-                    counted, starts, known, rebased.base, seed, evaluations, search
-                )
-            if not search.lost and not search.exploration_incomplete:
-                findings = _findings(search, evaluations)
-                run = self._rounds_from_cover(rebased, move, cover, findings, seed)
-                return self._with_findings(rebased, seed, self._with_reading_options(run))
-        key = seeded(seed).of("learning").key
         learned = learn(path, move, self.n_particles, key, self.max_sweeps, checkpoint)
         rebased, run = self._rounds(path, move, learned, seed, counted, evaluations)
-        run = replace(run, sweeps=run.sweeps | {"exploration": evaluator.n})
         return self._with_findings(rebased, seed, self._with_reading_options(run))
-
-    def _rounds_from_cover(
-        self, path: GeometricPath, move: Any, cover: Cover, findings: Findings | None, seed: int
-    ) -> LearnedRun:
-        """The first run that is precise enough, or the last before one that would take too long."""
-        rng = seeded(seed).of("starts").generator()
-        chosen = systematic(cover.fresh.log_weights, _N_PARTICLES, rng.random())
-        starts = cover.fresh.points[chosen]
-        n_explored = cover.n_evaluations
-        n_spent = n_explored
-        n_earlier = 0
-        n_particles = _N_PARTICLES
-        levels_per_step = _LEVELS_PER_STEP
-        for n_rounds in itertools.count(1):
-            own_seed = seeded(seed).of("round", n_rounds).seed
-            known, _, n_levels = self._sample_populations(
-                path, move, starts, own_seed, n_particles, levels_per_step
-            )
-            own_sweeps = known["sweeps"]
-            spent = {"exploration": n_explored, "earlier rounds": n_earlier}
-            known |= {"sweeps": own_sweeps | spent, "findings": findings}
-            run = LearnedRun(**known, n_rounds=n_rounds, tol=self.tol)
-            n_earlier += sum(own_sweeps.values())
-            n_spent += sum(own_sweeps.values())
-            result = run.read()
-            value = with_error(result.log_partition, result.std_error)
-            report(functools.partial("round {}: log Z = {}".format, n_rounds, value))
-            if not result.alarms:
-                break
-            n_moves = n_levels * n_particles * _N_POPULATIONS
-            if is_imprecise(result.alarms):
-                growth = _PARTICLE_MARGIN * (result.std_error / self.tol) ** 2
-                growth = min(growth, _MAX_PARTICLE_GROWTH)
-                n_particles = int(np.ceil(growth * n_particles))
-            else:
-                growth = float(_LEVEL_GROWTH)
-                levels_per_step *= _LEVEL_GROWTH
-            if n_spent + growth * n_moves > self.max_sweeps:
-                break
-        return run
 
     def _search(
         self, path, starts: Array, known: Array, base: Mixture, seed, evaluations, before: Search
@@ -524,14 +448,7 @@ def _findings(search: Search, evaluations: Evaluations) -> Findings | None:
     return {"missed_mass": missed_mass}
 
 
-def _from_base(
-    path: GeometricPath,
-    base: Mixture,
-    lost: list[Regions],
-    points: Array,
-    *,
-    few: int = 20,  # points in a region, below which the base has a part for it
-) -> Any:
+def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: Array) -> Any:
     """The path from a fitted base, and from Gaussians at regions where hardly any of the points
     is.
     """
@@ -539,5 +456,5 @@ def _from_base(
     if not lost:
         return path
     regions = Regions(*map(np.concatenate, zip(*lost)))
-    empty = np.flatnonzero(regions.contain(points).sum(axis=0) < few).tolist()
+    empty = np.flatnonzero(regions.contain(points).sum(axis=0) < _FEW_POINTS).tolist()
     return path.with_regions(regions.take(empty)) if empty else path
