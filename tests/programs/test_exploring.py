@@ -1,7 +1,5 @@
 """Random walks from the outermost points find what particles have missed, and are exact."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from convergence import assert_right
@@ -9,7 +7,6 @@ from interruption import saves
 from sklearn.base import clone
 
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Mixture, Uniform
-from sklpf.exploration import explore
 from sklpf.programs._exploring import MixtureWalk, walk_outwards
 
 TWO = Mixture([Gaussian([-2.0, 0.0], [1.0, 0.01]), Gaussian([2.0, 0.0], [0.04, 4.0])], [0.4, 0.6])
@@ -104,13 +101,7 @@ def test_arms_are_covered_from_a_base_that_covers_their_middle(seed):
     assert smc.log_partition_std_error_ < 0.06
 
 
-def test_a_run_that_was_interrupted_after_it_explored_again_goes_on_with_the_same_bits(
-    tmp_path, monkeypatch
-):
-    def explore_in_vain(*given):
-        return replace(explore(*given), not_over="two explorers differ")
-
-    monkeypatch.setattr("sklpf.partition.populations._adaptive_smc.explore", explore_in_vain)
+def test_a_run_that_was_interrupted_after_it_explored_again_goes_on_with_the_same_bits(tmp_path):
     path = GeometricPath(bent, base=Gaussian(np.zeros(2), 25.0))
     smc = AdaptiveSMC(20, tol=1.0, random_state=3)
     with saves() as everything:
