@@ -108,7 +108,20 @@ class BinaryUnits:
         self, weights: Array, bias: Array, other_bias: Array | None = None
     ) -> Array:
         """Return other_bias @ s and `log_norms` of bias + s @ weights for all states s of another
-        layer of n binary units, (2^n,).
+        layer of n binary units.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n, n_units)
+            Between the layers.
+        bias : ndarray of shape (n_units,)
+            Of these units.
+        other_bias : ndarray of shape (n,) or None, default=None
+            Of the other layer; None is 0.
+
+        Returns
+        -------
+        ndarray of shape (2^n,)
         """
         from sklpf.models.rbm._free_energy_kernels import enumerate_states
 
@@ -142,8 +155,18 @@ class BinaryUnits:
         return self.means(inputs).clip(least, 1 - least)
 
     def counts(self, X: Matrix) -> tuple[Array, Any]:
-        """Return the sums of units over rows, and the number of rows: of each unit those in which
-        it is known, where not all are.
+        """Return the sums of units over rows, and the number of rows.
+
+        Parameters
+        ----------
+        X : matrix of shape (n_samples, n_units)
+            Rows of units.
+
+        Returns
+        -------
+        sums : ndarray of shape (n_units,)
+        n : int or ndarray of shape (n_units,)
+            Of each unit the rows in which it is known, where not all are.
         """
         missing = self.missing(X)
         if missing is None:
@@ -170,7 +193,17 @@ class BinaryUnits:
         return inputs > 0
 
     def log_norms(self, inputs: Array) -> Array:
-        """Return the log normalisers of exp(units @ inputs), (...,)."""
+        """Return the log normalisers of exp(units @ inputs).
+
+        Parameters
+        ----------
+        inputs : ndarray of shape (..., n_units)
+            In nats.
+
+        Returns
+        -------
+        ndarray of shape (...,)
+        """
         return self.column_log_norms(inputs).sum(axis=-1)
 
     def column_log_norms(self, inputs: Array) -> Array:
@@ -278,7 +311,12 @@ class CategoricalUnits(BinaryUnits):
         return float(np.prod(np.diff(self.starts), dtype=np.float64))
 
     def all_states(self) -> NDArray:
-        """Return all states, (n_states, n_units)."""
+        """Return all states.
+
+        Returns
+        -------
+        ndarray of shape (n_states, n_units)
+        """
         sizes = np.diff(self.starts)
         codes = np.indices(tuple(sizes)).reshape(len(sizes), -1).T
         return np.concatenate([np.eye(size)[code] for size, code in zip(sizes, codes.T)], axis=1)

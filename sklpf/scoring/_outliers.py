@@ -87,6 +87,7 @@ class LikelihoodOutliers(OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
@@ -102,6 +103,7 @@ class LikelihoodOutliers(OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
@@ -116,6 +118,7 @@ class LikelihoodOutliers(OutlierMixin, BaseEstimator):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Rows.
 
         Returns
         -------
