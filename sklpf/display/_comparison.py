@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.tables import decimals
+from sklpf._utils.tables import decimals, from_to
 from sklpf.comparing import FitComparison, ModelComparison
 from sklpf.display._drawing import (
     FITS,
@@ -253,7 +253,7 @@ def _draw(
         low, high = interval.partition
         in_left_half = interval.mean < np.mean(axes.get_xlim())
         n = decimals(interval.mean, (high - low) / 4)
-        interval_text = f"{interval.mean:.{n}f} [{low:.{n}f}, {high:.{n}f}]"
+        interval_text = f"{interval.mean:.{n}f} {from_to(low, high)}"
         axes.annotate(
             interval_text,
             (interval.mean, line),

@@ -89,7 +89,7 @@ class Region(NamedTuple):
 
 @dataclass(eq=False, frozen=True, kw_only=True)
 class Cover:
-    """A normalised mixture that lies where the mass of a density is, and can be a path's base.
+    """A normalised mixture that lies where the mass of a density is.
 
     Attributes
     ----------
