@@ -5,21 +5,16 @@ at sizes where BLAS takes several threads if it may.
 import functools
 
 import numpy as np
-from known_problems import make_rbm_problem
+from estimators import ESTIMATORS, fit
 from sklearn.base import clone
 
 from sklpf import (
     AIS,
-    BDMC,
     HAIS,
-    RTS,
-    SMC,
-    AdaptiveSMC,
     BernoulliRBM,
     BilinearGenerativeModel,
     BoltzmannMachine,
     CategoricalRBM,
-    Exact,
     FactorialMixture,
     Gaussian,
     GaussianRBM,
@@ -28,26 +23,11 @@ from sklpf import (
     LeftToRight,
     LinearGenerativeModel,
     MeanCovarianceRBM,
-    ParallelTempering,
     ProductOfExperts,
     check_draws,
     compare,
 )
 from sklpf.interop import from_decoder
-from sklpf.partition import (
-    BAR,
-    MBAR,
-    RAISE,
-    SAMS,
-    BridgeSampling,
-    ImportanceSampling,
-    LevelProcess,
-    MarkovMixture,
-    SteppingStone,
-    ThermodynamicIntegration,
-    UntilTrusted,
-    WangLandau,
-)
 
 _RNG = np.random.default_rng(0)
 BINARY = (_RNG.random((100, 64)) < 0.4).astype(float)  # 100 x 64 x 64: several threads
@@ -91,29 +71,15 @@ def _model(model, X):
     return parts
 
 
-def _estimator(estimator, path):
-    estimator = clone(estimator)
-    if hasattr(estimator, "random_state"):
-        estimator.set_params(random_state=0)
-    estimator.fit(path())
-    return [estimator.log_partition_, estimator.log_partition_std_error_]
-
-
-def _density():
-    return GeometricPath(_log_density, grad=_grad, base=Gaussian(np.zeros(8), np.eye(8)))
-
-
-def _draws():
-    return np.random.default_rng(5).normal(size=(4, 200, 8))
-
-
-def _bridge():
-    bridge = BridgeSampling("mixture", random_state=0).fit(_density(), draws=_draws())
-    return [bridge.log_partition_, bridge.log_partition_std_error_]
+def _estimator(name):
+    fitted = fit(name)
+    return [fitted.log_partition_, fitted.log_partition_std_error_]
 
 
 def _checked_draws():
-    return [check_draws(_density(), _draws(), random_state=0).result.log_partition]
+    path = GeometricPath(_log_density, grad=_grad, base=Gaussian(np.zeros(8), np.eye(8)))
+    draws = np.random.default_rng(5).normal(size=(4, 200, 8))
+    return [check_draws(path, draws, random_state=0).result.log_partition]
 
 
 def _shared():
@@ -127,17 +93,7 @@ def _compared():
     return [compare(first, second, BINARY[:30]).mean]
 
 
-def _document():
-    lda = LatentDirichletAllocation(3, max_iter=2, random_state=0).fit(COUNTS)
-    return lda.path(COUNTS[:4])
-
-
-def _easy():
-    return make_rbm_problem("easy").path
-
-
 _SHARED = _rbm()
-_TEMPERING = ParallelTempering(2, 4, 64, random_state=0)
 _MODELS = {
     "BernoulliRBM": (BernoulliRBM(64, n_iter=2, partition_estimator=AIS(8, 30)), BINARY),
     "BoltzmannMachine": (BoltzmannMachine(alpha=0.1, max_iter=3), BINARY[:, :8]),
@@ -179,31 +135,9 @@ _MODELS = {
         REAL,
     ),
 }
-_ESTIMATORS = {
-    "AIS": (AIS(8, 30), _rbm),
-    "BDMC": (BDMC(8, 30), _easy),
-    "SMC": (SMC(50, 10), _rbm),
-    "ParallelTempering": (ParallelTempering(2, 4, 64), _rbm),
-    "RTS": (RTS(10, 4, 64), _easy),
-    "SAMS": (SAMS(10, 4, 64), _easy),
-    "WangLandau": (WangLandau(10, 4, 64), _easy),
-    "RAISE": (RAISE(), _easy),
-    "MarkovMixture": (MarkovMixture(n_centres=20, n_sweeps=32), _easy),
-    "Exact": (Exact(), _easy),
-    "LeftToRight": (LeftToRight(4), _document),
-    "HAIS": (HAIS(8, 10), _density),
-    "AdaptiveSMC": (AdaptiveSMC(200, max_sweeps=20_000), _density),
-    "ImportanceSampling": (ImportanceSampling(500), _density),
-    "UntilTrusted": (UntilTrusted([ImportanceSampling(500), SMC(50, 10)]), _density),
-    **{
-        kind.__name__: (kind(_TEMPERING), _easy)
-        for kind in (BAR, MBAR, SteppingStone, LevelProcess, ThermodynamicIntegration)
-    },
-}
 JOBS = {
     **{name: functools.partial(_model, *job) for name, job in _MODELS.items()},
-    **{name: functools.partial(_estimator, *job) for name, job in _ESTIMATORS.items()},
-    "BridgeSampling": _bridge,
+    **{name: functools.partial(_estimator, name) for name in ESTIMATORS},
     "check_draws": _checked_draws,
     "compare": _compared,
     "one model": _shared,
