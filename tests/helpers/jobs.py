@@ -1,5 +1,5 @@
-"""A computation for every model and every estimator, of numbers that are the same wherever it runs,
-at sizes where BLAS takes several threads if it may.
+"""A computation for every model and every estimator, of numbers that are the same wherever it runs;
+some are of sizes where BLAS takes several threads if it may.
 """
 
 import functools
@@ -7,23 +7,15 @@ import functools
 import numpy as np
 from estimators import ESTIMATORS, fit
 from sklearn.base import clone
+from small_models import MODELS, SHORT, rows
 
 from sklpf import (
     AIS,
-    HAIS,
     BernoulliRBM,
-    BilinearGenerativeModel,
-    BoltzmannMachine,
-    CategoricalRBM,
-    FactorialMixture,
     Gaussian,
-    GaussianRBM,
     GeometricPath,
     LatentDirichletAllocation,
     LeftToRight,
-    LinearGenerativeModel,
-    MeanCovarianceRBM,
-    ProductOfExperts,
     check_draws,
     compare,
 )
@@ -31,12 +23,9 @@ from sklpf.interop import from_decoder
 
 _RNG = np.random.default_rng(0)
 BINARY = (_RNG.random((100, 64)) < 0.4).astype(float)  # 100 x 64 x 64: several threads
-REAL = _RNG.laplace(size=(100, 3)) @ _RNG.normal(size=(3, 6)) + 0.1 * _RNG.normal(size=(100, 6))
 COUNTS = _RNG.poisson(0.4, size=(30, 40))
-CATEGORIES = _RNG.integers(3, size=(60, 8)).astype(float)
 WEIGHTS = _RNG.normal(scale=0.1, size=(64, 64))
 DECODER = _RNG.normal(size=(3, 6))
-SHORT = HAIS(8, 10)
 
 
 def _log_density(x):
@@ -94,49 +83,19 @@ def _compared():
 
 
 _SHARED = _rbm()
-_MODELS = {
-    "BernoulliRBM": (BernoulliRBM(64, n_iter=2, partition_estimator=AIS(8, 30)), BINARY),
-    "BoltzmannMachine": (BoltzmannMachine(alpha=0.1, max_iter=3), BINARY[:, :8]),
-    "CategoricalRBM": (CategoricalRBM(8, n_iter=2, partition_estimator=AIS(8, 30)), CATEGORIES),
-    "GaussianRBM": (GaussianRBM(4, n_iter=3, partition_estimator=AIS(8, 30)), REAL),
-    "LatentDirichletAllocation": (
-        LatentDirichletAllocation(3, max_iter=3, partition_estimator=AIS(8, 10)),
-        COUNTS,
-    ),
-    "gibbs": (
-        LatentDirichletAllocation(
-            3, learning_method="gibbs", max_iter=4, partition_estimator=LeftToRight(4)
-        ),
-        COUNTS,
-    ),
-    "FactorialMixture": (FactorialMixture(3, max_iter=5, n_moves=1), REAL),
-    "LinearGenerativeModel": (
-        LinearGenerativeModel(8, max_iter=3, partition_estimator=SHORT),
-        REAL,
-    ),
-    "BilinearGenerativeModel": (
-        BilinearGenerativeModel(2, 2, 1, max_iter=1, partition_estimator=SHORT),
-        REAL,
-    ),
-    "ProductOfExperts": (ProductOfExperts(max_iter=2, tol=None, n_chains=20), REAL),
-    "MeanCovarianceRBM": (
-        MeanCovarianceRBM(max_iter=1, tol=None, n_chains=20, partition_estimator=SHORT),
-        REAL,
-    ),
-    "DecoderModel": (
-        from_decoder(
-            _decode,
-            3,
-            pullback=lambda z, g: g @ DECODER.T,
-            likelihood="gaussian",
-            noise_std=0.5,
-            partition_estimator=SHORT,
-        ),
-        REAL,
-    ),
-}
+_GIBBS = {"learning_method": "gibbs", "max_iter": 4, "partition_estimator": LeftToRight(4)}
+_DECODER = from_decoder(
+    _decode,
+    3,
+    pullback=lambda z, g: g @ DECODER.T,
+    likelihood="gaussian",
+    noise_std=0.5,
+    partition_estimator=SHORT,
+)
 JOBS = {
-    **{name: functools.partial(_model, *job) for name, job in _MODELS.items()},
+    **{type(model).__name__: functools.partial(_model, model, rows(model)) for model in MODELS},
+    "gibbs": functools.partial(_model, LatentDirichletAllocation(3, **_GIBBS), COUNTS),
+    "DecoderModel": functools.partial(_model, _DECODER, _RNG.normal(size=(100, 6))),
     **{name: functools.partial(_estimator, name) for name in ESTIMATORS},
     "check_draws": _checked_draws,
     "compare": _compared,

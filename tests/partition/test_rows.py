@@ -74,13 +74,13 @@ class Coins(Path):
 
 
 X = np.random.default_rng(0).normal(size=5)
-PROBLEM = make_rows_problem("gaussian", 4, 3, 0.4, base="prior")
+PROBLEM = make_rows_problem(4, 3, 0.4)
 HARD = PROBLEM.path
 
 
 def linear(rows):
     """The linear generative model with other rows."""
-    return LinearRowsPath(rows, HARD.mixing, HARD.noise, prior=HARD.prior, base=HARD.base)
+    return LinearRowsPath(rows, HARD.mixing, HARD.noise)
 
 
 SAMPLERS = {
@@ -236,9 +236,7 @@ class OfAnotherModel(LinearRowsPath):
     simulated_noise: float
 
     def simulated_row(self, stream):
-        kind = {"prior": self.prior, "base": self.base}
-        other = LinearRowsPath(self.X, self.mixing, self.simulated_noise, **kind)
-        return other.simulated_row(stream)
+        return LinearRowsPath(self.X, self.mixing, self.simulated_noise).simulated_row(stream)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +244,7 @@ class OfAnotherModel(LinearRowsPath):
     [(0.4, 0.05, "0.0"), (0.4, 0.4, None), (0.02, 4.0, "1.000")],
 )
 def test_an_acceptance_far_from_the_target_is_no_convergence(simulated, noise, probability):
-    path = OfAnotherModel(HARD.X[:3], HARD.mixing, noise, base="prior")
+    path = OfAnotherModel(HARD.X[:3], HARD.mixing, noise)
     path.simulated_noise = simulated
     hais = HAIS(20, 300, ladder="linear", random_state=0)
     quietly(hais, path)
