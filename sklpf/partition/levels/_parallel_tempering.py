@@ -27,7 +27,7 @@ from sklpf.partition.alarms import (
 )
 from sklpf.partition.checks import Bound, Work
 from sklpf.partition.levels._run import Curve, LevelRun, between_by_slope, chained, first_pair
-from sklpf.paths import LADDERS, concatenate, make_ladder, require_base, respace
+from sklpf.paths import LADDERS, concatenate, has, make_ladder, require_base, respace
 from sklpf.programs import (
     MOST_DRAWS,
     NO_ROUNDS,
@@ -404,8 +404,8 @@ class ParallelTempering(SamplingEstimator):
         # A run goes on as long as it is below the bound; without `tol` it is looked at afterwards.
         findings = None
         if self.checks and self.tol is not None:
-            bound = Bound.collect(Work(path, seed))
-            findings = {} if bound is None else {"bound": bound}
+            is_bounded = has(path, *Bound.requires)
+            findings = {"bound": Bound.collect(Work(path, seed))} if is_bounded else {}
         n_ladders = int(self.n_ladders)
         ladders = start_ladders(path, transition, n_ladders, seeded(seed).of("start").key)
         log_pseudo_prior = np.zeros(len(path.ladder))
