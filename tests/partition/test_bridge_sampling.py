@@ -281,6 +281,33 @@ def test_samplers_of_emcee_and_numpyro_themselves():
     assert fitted(log_density, numpyro).log_partition_ == expected
 
 
+@pytest.mark.parametrize("d", [1, 2, 3])
+def test_a_function_of_one_point_is_taken_as_such(d):
+    draws = np.random.default_rng(0).standard_normal((4, 500, d))
+
+    def log_density(x):
+        return -0.5 * sum(x[k] ** 2 for k in range(d))
+
+    def of_points(x):
+        return -0.5 * np.sum(x**2, axis=1)
+
+    found = [fitted(f, draws).log_partition_ for f in (log_density, of_points)]
+    assert found[0] == pytest.approx(found[1], abs=1e-9)
+
+
+def test_draws_that_are_like_their_neighbours_cost_no_evaluations():
+    """A few thousand of 40,000 draws of chains with a time of 39 steps; the error stays small."""
+    rng = np.random.default_rng(0)
+    chains = rng.standard_normal((4, 10_000, 2))
+    for t in range(1, chains.shape[1]):
+        chains[:, t] = 0.95 * chains[:, t - 1] + np.sqrt(1 - 0.95**2) * chains[:, t]
+    bridge = fitted(lambda x: -0.5 * np.sum(x**2, axis=1), chains)
+    assert bridge.converged_
+    assert bridge.result_.diagnostics["n_evaluations"] < 6.5 * 4500
+    error = bridge.log_partition_ - np.log(2 * np.pi)
+    assert abs(error) < 4 * bridge.log_partition_std_error_ < 0.02
+
+
 def test_nested_samples_are_thinned_by_the_random_state():
     points = np.random.default_rng(0).standard_normal((4000, 2))
     weights = np.exp(-0.5 * np.sum(points**2, axis=1))  # of a density narrower by sqrt(2)
