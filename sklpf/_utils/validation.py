@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from numbers import Real
 from typing import Any, TypeVar, cast
 
@@ -320,6 +320,21 @@ def rows_without(X: sp.csr_matrix, entries: Booleans) -> Booleans:
     rows = np.ones(X.shape[0], dtype=bool)
     rows[np.searchsorted(X.indptr, np.flatnonzero(entries), side="right") - 1] = False
     return rows
+
+
+def rows_by_pattern(missing: Booleans) -> Iterator[tuple[NDArray[np.int64], Booleans]]:
+    """Yield the rows that miss the same columns, and which these are, (n_columns,); complete rows
+    first, which are not sorted.
+    """
+    some = missing.any(axis=1)
+    complete = np.flatnonzero(~some)
+    if complete.size:
+        yield complete, np.zeros(missing.shape[1], dtype=bool)
+    incomplete = np.flatnonzero(some)
+    patterns, pattern_of = np.unique(missing[incomplete], axis=0, return_inverse=True)
+    order = np.argsort(pattern_of.ravel(), kind="stable")
+    edges = np.cumsum(np.bincount(pattern_of.ravel(), minlength=len(patterns)))[:-1]
+    yield from zip(np.split(incomplete[order], edges), patterns)
 
 
 def _first_entry(rows):

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, softmax
 
 from sklpf._utils.numbers import LOG_TAU, Array, Booleans, Integers
+from sklpf._utils.validation import rows_by_pattern
 from sklpf.models._enumerable_path import BinaryUnits, bits, quadratic_sums, subset_sums
 from sklpf.partition import AIS
 from sklpf.paths import Path
@@ -216,11 +217,7 @@ class KnownRows(NamedTuple):
 
     def by_pattern(self) -> Iterator[tuple[Integers, list[Part]]]:
         """Yield the rows that miss the same columns, and the parts of these."""
-        patterns, pattern_of = np.unique(self.missing, axis=0, return_inverse=True)
-        pattern_of = pattern_of.ravel()
-        order = np.argsort(pattern_of, kind="stable")
-        edges = np.searchsorted(pattern_of[order], np.arange(1, len(patterns)))
-        for pattern, rows in zip(patterns, np.split(order, edges)):
+        for rows, pattern in rows_by_pattern(self.missing):
             if pattern.any():
                 yield rows, self.layers.parts(pattern)
 

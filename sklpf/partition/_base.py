@@ -21,7 +21,7 @@ from sklpf._utils.parallel import (
     own_arithmetic,
     removing_checkpoints,
 )
-from sklpf._utils.random import draw_seed
+from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import (
     N_JOBS,
     BaseEstimator,
@@ -32,11 +32,12 @@ from sklpf._utils.sklearn import (
     Versioned,
     at_least,
 )
-from sklpf._utils.warnings import warn
+from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult, Run
-from sklpf.partition.checks import Findings, Work, collect
-from sklpf.partition.checks.second_try import run_and_cover
+from sklpf.partition.alarms import raised
+from sklpf.partition.checks import Finding, Findings, Work, collect
+from sklpf.partition.checks.missed_mass import regions_to_cover
 from sklpf.paths import Path, has
 from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs
 from sklpf.transitions import Transition, default_move
@@ -262,7 +263,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             return estimate_rows(self, path, seed)
         if not self._run_class:
             return self._estimate(path, seed)
-        self.run_, result = run_and_cover(self, path, seed)
+        self.run_, result = _run_and_cover(self, path, seed)
         return result
 
     def _as_path(self, path) -> Path:
@@ -362,6 +363,86 @@ class SamplingEstimator(PartitionEstimator):
     verbose: int = 0
 
     _parameter_constraints = SAMPLING
+
+
+@dataclass(frozen=True, kw_only=True)
+class SecondTry(Finding):
+    """There were several runs; this is one of them, and these are the evaluations of the others.
+
+    Attributes
+    ----------
+    first_log_partition : float or None
+        log Z of the first one, in nats, where this is a later one.
+    """
+
+    first_log_partition: float | None = None
+
+    def judge(self, run: Run, result: PartitionResult) -> tuple[Sequence[Alarm], dict[str, Any]]:
+        first = self.first_log_partition
+        return self.alarms, {} if first is None else {"first_try": first}
+
+
+def _run_and_cover(estimator: PartitionEstimator, path: Path, seed: int) -> tuple[Any, Any]:
+    """Return a run of an estimator and its result: of a second try where the first one has missed
+    a region and the base is not the user's, unless none can be trusted and the first one's standard
+    error is smaller.
+    """
+    first = estimator._run(path, seed)
+    result = estimator._read(first)
+    attempts = regions_to_cover(path, first, result)
+    if not attempts:
+        return first, result
+    _progress.report(lambda: f"{result._line()}; a second try, from a base that covers it")
+
+    runs = [first]
+    best = 0
+    lowest = result.std_error
+    sentence = "second try"
+    seen: dict[str, Any] = {}
+    for regions in attempts:
+        seed = seeded(seed).of("second try").seed  # each run has its own
+        try:
+            runs.append(estimator._run(path.with_regions(regions), seed))
+            run = _one_of(runs, -1, first_log_partition=result.log_partition)
+            again = estimator._read(run)
+        except Exception as error:  # the numbers before, which took as long, are kept
+            sentence = "second try failed"
+            seen = {"error": error}
+            break
+        if again.converged:
+            return run, again
+        seen = {"again": _number(again), "first": _number(result)}
+        if again.std_error < lowest:
+            best = len(runs) - 1
+            lowest = again.std_error
+
+    other = "SMC" if first.method == "ParallelTempering" else "ParallelTempering"
+    base = "draws of the posterior" if has(path, "constrain") else "a base that covers it"
+    alarm = raised("missed-region", sentence, "second try", other=other, base=base, **seen)
+    first_log_partition = result.log_partition if best else None
+    run = _one_of(runs, best, first_log_partition=first_log_partition, alarms=(alarm,))
+    return run, estimator._read(run)
+
+
+def _one_of(runs: Sequence[Any], place: int, **found: Any) -> Any:
+    """Return one of the runs, with the cost of all."""
+    run = runs[place]
+    others = [each for each in runs if each is not run]
+    theirs = [finding for each in others for finding in each.findings.values()]
+    second_try = SecondTry(
+        n_evaluations=sum(finding.n_evaluations for finding in theirs),
+        n_failed=sum(finding.n_failed for finding in theirs),
+        **found,
+    )
+    return replace(
+        run,
+        sweeps=run.sweeps | {"other tries": sum(each.n_sweeps for each in others)},
+        findings={**run.findings, "second_try": second_try},
+    )
+
+
+def _number(result: PartitionResult) -> str:
+    return f"{result.log_partition:.2f} +- {result.std_error:.2g}"
 
 
 def _instead(kind: type) -> str:

@@ -28,7 +28,13 @@ from sklpf.programs._plan import (
     segments,
     with_round,
 )
-from sklpf.programs._programs import Chains, anneal, concatenate_chains, weighted_sums
+from sklpf.programs._programs import (
+    Chains,
+    anneal,
+    concatenate_chains,
+    log_ratio,
+    weighted_sums,
+)
 from sklpf.reweighting import mean_weight
 from sklpf.transitions import RowBatch, batch_rows, stream_uniforms
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
@@ -100,8 +106,8 @@ def anneal_populations(
     """Take populations through the whole ladder, from exact base draws (Del Moral, Doucet & Jasra
     2006).
 
-    At every level particles are weighted and moved, and then resampled if their effective number is
-    less than `resample_at` times n_particles.
+    At every level particles are weighted, resampled if their effective number is less than
+    `resample_at` times n_particles, and moved.
     """
 
     def start(path, stream, n):
@@ -300,28 +306,34 @@ class _Annealing:
         """
         moving = [t for t, order in enumerate(self.orders) if len(order) > end]
         n, (path, transition, stream, first_levels) = self.batch(block, moving, begin + 1)
-        passed = np.stack([self.orders[t][begin : end + 1] for t in moving], axis=1)
-        levels = np.repeat(first_levels + passed, n, axis=1)
+        order = np.stack([self.orders[t][begin : end + 1] for t in moving], axis=1)
+        levels = np.repeat(first_levels + order, n, axis=1)
         chains = concatenate_chains([carry[t][0] for t in moving])
         log_weights = np.concatenate([carry[t][1] for t in moving])
         sums = [carry[t][2].copy() for t in moving]
         populations = list(carry[0][3:])
         n_steps = 1 if self.keeps_steps or self.n_particles else end - begin
         for step in range(begin, end, n_steps):
-            some = levels[step - begin : step - begin + n_steps + 1]
-            before = transition.accepted(chains.auxiliary)
+            passed = levels[step - begin : step - begin + n_steps + 1]
             own_stream = stream.at(step + 1)
+            if populations:
+                old, new = (path.log_f(chains.state, at) for at in passed)
+                log_weights = log_weights + log_ratio(old, new)
+                check_finite(log_weights, allow_zero=path.has_boundary)
+                chains, log_weights, populations = self._resampled(
+                    path, chains, log_weights, populations, own_stream
+                )
+                passed = passed[[1, 1]]  # it moves, and gains no more
+            before = transition.accepted(chains.auxiliary)
             given = 0.0 if self.keeps_steps else log_weights
-            chains, gained = anneal(path, transition, chains, some, own_stream, self.reverse, given)
+            chains, gained = anneal(
+                path, transition, chains, passed, own_stream, self.reverse, given
+            )
             check_finite(gained, allow_zero=path.has_boundary)
             log_weights = np.column_stack([log_weights, gained]) if self.keeps_steps else gained
             after = transition.accepted(chains.auxiliary)
             for of_row, own in zip(sums, _row_slices(len(moving), n)):
                 of_row[-1] += np.nan if after is None else np.sum(after[own] - before[own])
-            if populations:
-                chains, log_weights, populations = self._resampled(
-                    path, chains, log_weights, populations, own_stream
-                )
         rows = list(carry)
         for t, of_row, own in zip(moving, sums, _row_slices(len(moving), n)):
             if end in self.ends[t]:

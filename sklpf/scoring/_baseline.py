@@ -13,6 +13,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 
 from sklpf import paths
 from sklpf._utils.numbers import Array, Matrix
+from sklpf._utils.validation import rows_by_pattern
 from sklpf.uncertainty import Variance
 
 _MOST_COVARIANCES = 256  # columns of which all covariances are kept
@@ -126,13 +127,11 @@ class Gaussian:
             covariance = np.diag(covariance)
         X = X.toarray() if sp.issparse(X) else X
         values = np.zeros(len(X))
-        patterns, pattern_of = np.unique(np.isnan(X), axis=0, return_inverse=True)
-        for k, missing in enumerate(patterns):
+        for rows, missing in rows_by_pattern(np.isnan(X)):
             known = np.flatnonzero(~missing)
             if not known.size:
                 continue
             part = covariance[known] if covariance.ndim == 1 else covariance[np.ix_(known, known)]
-            rows = np.flatnonzero(pattern_of == k)
             try:
                 fitted = paths.Gaussian(self.mean[known], part)
             except ValueError:

@@ -9,7 +9,6 @@ check        applies to
 tails        densities on R^d, before they are sampled
 bound        paths with `bound_draws`
 missed_mass  paths with `regions`, of runs that keep draws
-second_try   runs from a base of the library's that have missed a region
 ===========  ====================================================================
 """
 
@@ -18,23 +17,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sklpf.partition.alarms import (
-    rounding_alarms,
-)
+from sklpf.partition.alarms import rounding_alarms
 from sklpf.partition.checks._finding import Finding, Findings, Work
 from sklpf.partition.checks.bound import Bound
 from sklpf.partition.checks.missed_mass import MissedMass
-from sklpf.partition.checks.second_try import SecondTry
 from sklpf.partition.checks.tails import Tails
+from sklpf.paths import has
 
 if TYPE_CHECKING:
     from sklpf.partition._result import PartitionResult, Run
 
-# in the order of their alarms
 CHECKS: dict[str, type[Finding]] = {
     "bound": Bound,
     "missed_mass": MissedMass,
-    "second_try": SecondTry,
     "tails": Tails,
 }
 
@@ -60,7 +55,8 @@ def collect(work: Work, known: Findings | None = None) -> dict[str, Finding]:
     """
     findings = dict(known or {})
     for name, check in CHECKS.items():
-        if name in findings or (check.needs_run and work.run is None):
+        can_look = work.run is not None or not check.needs_run
+        if name in findings or not can_look or not has(work.path, *check.requires):
             continue
         finding = check.collect(work)
         if finding is not None:
@@ -84,11 +80,10 @@ def judge(run: Run, result: PartitionResult) -> Any:
     alarms = list(result.alarms)
     diagnostics = dict(result.diagnostics)
     findings = run.findings or {}
-    for name in CHECKS:
-        if name in findings:
-            raised, numbers = findings[name].judge(run, result)
-            alarms += raised
-            diagnostics |= numbers
+    for finding in findings.values():
+        raised, numbers = finding.judge(run, result)
+        alarms += raised
+        diagnostics |= numbers
     n_failed = sum(finding.n_failed for finding in findings.values())
     if n_failed:
         diagnostics["failed_evaluations"] = n_failed

@@ -47,7 +47,8 @@ Judgement = tuple[Sequence[Alarm], dict[str, Any]]  # alarms, and numbers for th
 class Finding:
     """Finding of a check: arrays and numbers, and their cost.
 
-    A check extends it. `needs_run` is False if it looks before chains are run.
+    A check extends it. `requires` names the optional methods of paths without which it does not
+    apply; `needs_run` is False if it looks before chains are run.
 
     Attributes
     ----------
@@ -60,6 +61,7 @@ class Finding:
         Points at which the density raised an error then.
     """
 
+    requires: ClassVar[tuple[str, ...]] = ()
     needs_run: ClassVar[bool] = True
 
     alarms: tuple[Alarm, ...] = ()

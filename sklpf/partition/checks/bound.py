@@ -14,7 +14,6 @@ import numpy as np
 from sklpf._utils.numbers import Array
 from sklpf.partition.alarms import MATERIAL_BOUND, raised, threshold
 from sklpf.partition.checks._finding import Finding, Judgement, Work
-from sklpf.paths import has
 from sklpf.uncertainty import log_mean_exp, standard_error
 
 if TYPE_CHECKING:
@@ -25,12 +24,12 @@ if TYPE_CHECKING:
 class Bound(Finding):
     """Logs of G independent estimates of Z (G,), whose mean is at most log Z."""
 
+    requires = ("bound_draws",)
+
     log_estimates: Array
 
     @classmethod
-    def collect(cls, work: Work) -> Self | None:
-        if not has(work.path, "bound_draws"):
-            return None
+    def collect(cls, work: Work) -> Self:
         draws = work.path.bound_draws(work.stream("bound"))
         return cls(log_estimates=log_mean_exp(draws, axis=1), n_evaluations=work.path.bound_cost)
 

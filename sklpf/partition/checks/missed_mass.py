@@ -47,13 +47,15 @@ class MissedMass(Finding):
         none were needed, since the run has draws there.
     """
 
+    requires = ("regions",)
+
     regions: Regions
     remedy: str = ""
     weight_from_target: Array | None = None
 
     @classmethod
     def collect(cls, work: Work) -> Self | None:
-        if work.run.draws is None or not has(work.path, "regions"):
+        if work.run.draws is None:
             return None
         path, evaluations = work.path.counted()
         regions = path.regions(work.stream("regions"))

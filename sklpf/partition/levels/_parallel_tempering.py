@@ -25,9 +25,9 @@ from sklpf.partition.alarms import (
     raised,
     tol_alarms,
 )
-from sklpf.partition.checks import Bound, Work
+from sklpf.partition.checks import Bound, Findings, Work
 from sklpf.partition.levels._run import Curve, LevelRun, between_by_slope, chained, first_pair
-from sklpf.paths import LADDERS, concatenate, make_ladder, require_base, respace
+from sklpf.paths import LADDERS, concatenate, has, make_ladder, require_base, respace
 from sklpf.programs import (
     MOST_DRAWS,
     NO_ROUNDS,
@@ -400,23 +400,14 @@ class ParallelTempering(SamplingEstimator):
         path = self._first_ladder(path)
         move = self._transition(path)
         transition = move.tune(path, seeded(seed).of("tuning").key)
-        lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
-        # A run goes on as long as it is below the bound; without `tol` it is looked at afterwards.
-        findings = None
-        if self.checks and self.tol is not None:
-            bound = Bound.collect(Work(path, seed))
-            findings = {} if bound is None else {"bound": bound}
-        n_ladders = int(self.n_ladders)
-        ladders = start_ladders(path, transition, n_ladders, seeded(seed).of("start").key)
+        findings = self._early_findings(path, seed)
+        ladders = start_ladders(path, transition, int(self.n_ladders), seeded(seed).of("start").key)
         log_pseudo_prior = np.zeros(len(path.ladder))
         n_sweeps = n_tuning = n_tuning_moves(move, transition)
-        precise = 0
-        repeated = False
-        continued_from = 0
         history = NO_ROUNDS
-        for i, n_scans in enumerate(lengths):  # to which a second try may be added
-            may_be_hopeless = _HOPELESS * n_scans >= lengths[-1]
-            n_kept = _MOST_KEPT if self.tol is not None or may_be_hopeless else 0
+        schedule = _Schedule(doubling(self.n_sweeps, _SHORTEST_ROUND), self.tol)
+        for i, n_scans in enumerate(schedule.lengths):  # to which more may be added
+            n_kept = _MOST_KEPT if self.tol is not None or schedule.may_be_hopeless(i) else 0
             ladders, last = run_scans(
                 path,
                 transition,
@@ -430,7 +421,7 @@ class ParallelTempering(SamplingEstimator):
                 n_jobs=self.n_jobs,
                 checkpoint=checkpoint,
             )
-            n_own = n_ladders * len(path.ladder) * n_scans
+            n_own = len(ladders) * len(path.ladder) * n_scans
             sweeps = {"chains": n_own, "pilot": n_tuning, "burn-in": n_sweeps - n_tuning}
             n_sweeps += n_own
             run = self._with_reading_options(
@@ -443,40 +434,32 @@ class ParallelTempering(SamplingEstimator):
                     base_log_partition=base_log_partition,
                     findings=findings,
                     history=history,
-                    continued_from=continued_from,
-                    n_scans=sum(lengths[: i + 1]),
+                    continued_from=schedule.continued_from,
+                    n_scans=sum(schedule.lengths[: i + 1]),
                 )
             )
-            if self.tol is not None:
-                result = run.read()
-                precise = precise + 1 if result.converged and result.std_error < self.tol else 0
-                if precise == 2:
-                    break
-            is_long = n_scans >= _SCANS_A_LEVEL * len(path.ladder)
-            if may_be_hopeless and is_long and not last.round_trips.any():
+            if schedule.is_over(i, run):
                 break
-            if i + 1 == len(lengths):
-                tests = ladder_tests(run, pair_ratios(run))
-                if tests.only_differ and not continued_from:
-                    continued_from = sum(lengths)
-                    lengths += [factor * n_scans for factor in _CONTINUED]
-                elif not repeated:
-                    pairs = tests.drift, tests.direction
-                    repeated = any(each.alarms(n_ladders) for each in pairs)
-                    if repeated:  # a second try, from where the ladders stand
-                        lengths.append(n_scans)
-            if i + 1 < len(lengths):
-                curve, errors = jackknife(run.curve(), n_ladders)
-                value = float(base_log_partition + curve[-1]), float(errors[-1])
-                history = with_round(history, *value, n_sweeps)
-                n_left = n_ladders * len(path.ladder) * sum(lengths[i + 1 :])
-                round_done(f"round {i + 1} of {len(lengths)}", *value, n_sweeps, n_left)
-                moved, log_pseudo_prior = self._place_levels(
-                    path, ladders, run, fixed=i + 1 >= len(lengths) - 2
-                )
-                ladders = move_ladders(ladders, path, moved)
-                path = moved
+            curve, errors = jackknife(run.curve(), len(ladders))
+            value = float(base_log_partition + curve[-1]), float(errors[-1])
+            history = with_round(history, *value, n_sweeps)
+            to_come = schedule.lengths[i + 1 :]
+            n_left = len(ladders) * len(path.ladder) * sum(to_come)
+            round_done(f"round {i + 1} of {len(schedule.lengths)}", *value, n_sweeps, n_left)
+            moved, log_pseudo_prior = self._place_levels(path, ladders, run, len(to_come) <= 2)
+            ladders = move_ladders(ladders, path, moved)
+            path = moved
         return path, transition, ladders, run
+
+    def _early_findings(self, path, seed) -> Findings | None:
+        """The bound of log Z, where a run goes on as long as it is below; None where the run is
+        looked at afterwards alone.
+        """
+        if not self.checks or self.tol is None:
+            return None
+        if not has(path, *Bound.requires):
+            return {}
+        return {"bound": Bound.collect(Work(path, seed))}
 
     def _first_ladder(self, path):
         if not self.adapt and isinstance(self.ladder, str):
@@ -504,6 +487,62 @@ class ParallelTempering(SamplingEstimator):
             n_levels = int(np.clip(np.ceil(2 * rejection.sum()) + 1, _FEWEST, _MOST))
         moved = path.with_ladder(respace(path.ladder, rejection, n_levels))
         return moved, -PchipInterpolator(path.ladder, curve)(moved.ladder)
+
+
+@dataclass
+class _Schedule:
+    """Lengths of the rounds of a run, in scans, to which what they show may add.
+
+    Attributes
+    ----------
+    lengths : list of int
+    tol : float or None
+        Standard error in nats that is enough.
+    n_precise : int
+        Rounds in a row, up to the last one, that are trusted and within `tol`.
+    is_repeated : bool
+        True if a round was added since the ladders drift, or since both directions disagree.
+    continued_from : int
+        Scans before rounds were added since the ladders disagree; 0 if none were.
+    """
+
+    lengths: list[int]
+    tol: float | None
+    n_precise: int = 0
+    is_repeated: bool = False
+    continued_from: int = 0
+
+    def may_be_hopeless(self, i: int) -> bool:
+        """True if a round in which no ladder goes round says that none will."""
+        return _HOPELESS * self.lengths[i] >= self.lengths[-1]
+
+    def is_over(self, i: int, run: ExchangeRun) -> bool:
+        """True if the run ends with round i; after the last one, rounds may be added."""
+        if self.tol is not None:
+            result = run.read()
+            is_precise = result.converged and result.std_error < self.tol
+            self.n_precise = self.n_precise + 1 if is_precise else 0
+            if self.n_precise == 2:
+                return True
+        is_long = self.lengths[i] >= _SCANS_A_LEVEL * len(run.ladder)
+        if self.may_be_hopeless(i) and is_long and not run.last.round_trips.any():
+            return True
+        if i + 1 == len(self.lengths):
+            self._add(run)
+        return i + 1 == len(self.lengths)
+
+    def _add(self, run: ExchangeRun) -> None:
+        """Add rounds where ladders disagree, or one, from where they stand, where they drift."""
+        tests = ladder_tests(run, pair_ratios(run))
+        n_scans = self.lengths[-1]
+        if tests.only_differ and not self.continued_from:
+            self.continued_from = sum(self.lengths)
+            self.lengths += [factor * n_scans for factor in _CONTINUED]
+        elif not self.is_repeated:
+            pairs = tests.drift, tests.direction
+            self.is_repeated = any(each.alarms(run.n_groups) for each in pairs)
+            if self.is_repeated:
+                self.lengths.append(n_scans)
 
 
 def _rough_ratios(path, ladders, run, ratios) -> Array:

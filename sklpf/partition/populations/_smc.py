@@ -135,9 +135,9 @@ class SMC(SamplingEstimator):
     """Sequential Monte Carlo sampler (Del Moral, Doucet & Jasra 2006).
 
     Independent populations of particles start at exact base draws. At every level each particle's
-    weight is multiplied by the ratio f_(k+1)(x) / f_k(x), and it moves. If the weights have become
-    uneven, the population is then resampled in proportion to them (systematic resampling). The
-    product of a population's mean weights is unbiased for Z / Z_0 on a fixed ladder. Without
+    weight is multiplied by the ratio f_(k+1)(x) / f_k(x). If the weights have become uneven, the
+    population is resampled in proportion to them (systematic resampling). Then each particle moves.
+    The product of a population's mean weights is unbiased for Z / Z_0 on a fixed ladder. Without
     resampling this is `AIS`.
 
     Parameters
