@@ -25,7 +25,10 @@ from sklpf.display._drawing import (
     result_of,
     title_of,
 )
+from sklpf.exploration import Cover
 from sklpf.partition import DrawsReport, PartitionResult, PopulationRun, Run
+from sklpf.partition.weights import ExploredRun
+from sklpf.programs import Draws
 from sklpf.reweighting import effective_sample_size
 from sklpf.uncertainty import pareto_tail
 
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 _MOST_IN_A_ROW = 4  # panels of a figure
 _MOST_MARKED = 60  # levels with a marker each
+_LEAST_WEIGHT = 1e-12  # that is drawn, over the mean one
+_MOST_NAMED = 5  # regions in a legend
 _ELSEWHERE = (
     "; models keep neither draws nor weights, so fit the estimator on the model; of BDMC give"
     ' RunDisplay(log_weights=result.diagnostics["forward_log_weights"]), or the reverse ones'
@@ -57,7 +62,9 @@ class RunDisplay(ResultDisplay):
       relied on;
     - "rounds": log Z after every round with its interval, against the sweeps until then;
     - "regions" of the target whose mass is known, beside their share of the run's draws: a region
-      whose mass exceeds its share was missed.
+      whose mass exceeds its share was missed;
+    - "cover": draws of a target that was explored, on the two columns that tell its regions apart,
+      coloured by region.
 
     Parameters
     ----------
@@ -95,6 +102,12 @@ class RunDisplay(ResultDisplay):
         The part of Z in every region, known apart from the run.
     region_shares : ndarray of shape (M,) or None, default=None
         The weighted share of the run's draws in every region.
+    cover_draws : ndarray of shape (n, 2) or (n, 1) or None, default=None
+        Two columns of draws of the target, or its only one.
+    cover_regions : ndarray of int of shape (n,) or None, default=None
+        The region that each is in.
+    cover_columns : sequence of int, default=(0, 1)
+        Which columns they are.
     level : float, default=0.95
         Probability with which an interval covers, and the band any one of the levels.
     name : str or None, default=None
@@ -139,6 +152,9 @@ class RunDisplay(ResultDisplay):
     round_half_width: Any = None
     region_masses: Any = None
     region_shares: Any = None
+    cover_draws: Any = None
+    cover_regions: Any = None
+    cover_columns: Any = (0, 1)
     level: float = 0.95
     name: str | None = None
 
@@ -158,6 +174,8 @@ class RunDisplay(ResultDisplay):
         "round_half_width": "R",
         "region_masses": "M",
         "region_shares": "M",
+        "cover_draws": "n p",
+        "cover_regions": "n",
     }
 
     @classmethod
@@ -352,6 +370,7 @@ class RunDisplay(ResultDisplay):
             ("weights", self._draw_weights, has_weights),
             ("rounds", self._draw_rounds, self.round_sweeps is not None),
             ("regions", self._draw_masses, has_masses),
+            ("cover", self._draw_cover, self.cover_draws is not None),
         ]
         return {name: draw for name, draw, is_there in panels if is_there}
 
@@ -413,8 +432,9 @@ class RunDisplay(ResultDisplay):
         label = f"{len(log_weights)} weights, {effective:.1f} effective"
         if len(positive) < len(log_weights):
             label += f", {len(log_weights) - len(positive)} of 0"
-        ranks = np.arange(1, len(positive) + 1)
-        axes.loglog(ranks, np.exp(positive - mean), ".", markersize=4, label=label)
+        weights = np.exp(positive - mean)
+        weights = weights[weights > _LEAST_WEIGHT]
+        axes.loglog(np.arange(1, len(weights) + 1), weights, ".", markersize=4, label=label)
         tail = pareto_tail(log_weights)
         if np.isfinite(tail.shape):
             fitted = tail.weights(tail.n) * np.exp(log_weights[0] - mean)
@@ -440,6 +460,24 @@ class RunDisplay(ResultDisplay):
         _draw_regions(axes, self.region_masses, self.region_shares)
         axes.set_xlabel("region of the target")
 
+    def _draw_cover(self, axes):
+        draws = np.asarray(self.cover_draws)
+        regions = np.asarray(self.cover_regions)
+        numbers, sizes = np.unique(regions, return_counts=True)
+        largest = numbers[np.argsort(-sizes, kind="stable")]
+        of_region = [draws[regions == number] for number in largest]
+        labels = [f"{len(each) / len(draws):.2g} of Z" for each in of_region]
+        labels[_MOST_NAMED:] = [f"_{label}" for label in labels[_MOST_NAMED:]]  # not in the legend
+        if draws.shape[1] == 1:
+            axes.hist([each[:, 0] for each in of_region], bins=40, stacked=True, label=labels)
+            axes.set(xlabel=f"column {self.cover_columns[0]}", ylabel="draws of the target")
+        else:
+            for each, label in zip(of_region, labels):
+                axes.plot(*each.T, ".", markersize=3, alpha=0.6, label=label)
+            first, second = self.cover_columns
+            axes.set(xlabel=f"column {first}", ylabel=f"column {second}")
+        legend_above(axes)
+
 
 def _of_result(result: PartitionResult, level: float) -> dict[str, Any]:
     """Parameters of the display from a result."""
@@ -450,7 +488,7 @@ def _of_result(result: PartitionResult, level: float) -> dict[str, Any]:
         drawn["overlap"] = None
     if "rejection" in found:
         drawn["swaps"] = 1 - found["rejection"]
-    if result.ladder is not None:
+    if result.ladder is not None and len(result.ladder) > 2:  # of two there is nothing to see
         drawn["ladder"] = result.ladder
         drawn["log_partition_curve"] = result.log_partition_curve
         errors = found.get("curve_std_error")
@@ -479,7 +517,29 @@ def _of_run(run: Run | None, result: PartitionResult) -> dict[str, Any]:
         drawn["region_masses"] = np.exp(log_means - result.log_partition)
         inside = regions.contain(draws.points)
         drawn["region_shares"] = softmax(draws.log_weights) @ inside
+    if isinstance(run, ExploredRun) and draws is not None:
+        drawn |= _of_cover(run.cover, draws)
     return drawn
+
+
+def _of_cover(cover: Cover, draws: Draws, n: int = 500) -> dict[str, Any]:
+    """n draws by their weights, on the columns in which the centres of their regions differ most in
+    units of the spread within.
+    """
+    ranks = np.cumsum(softmax(draws.log_weights))
+    points = draws.points[np.searchsorted(ranks, (np.arange(n) + 0.5) / n * ranks[-1])]
+    regions = cover.region_of(points)
+    centres = points.copy()
+    for region in np.unique(regions):
+        centres[regions == region] = points[regions == region].mean(axis=0)
+    within = np.maximum((points - centres).std(axis=0), np.finfo(float).tiny)
+    apart = np.argsort(-centres.std(axis=0) / within, kind="stable")
+    columns = np.sort(apart[:2])
+    return {
+        "cover_draws": points[:, columns],
+        "cover_regions": regions,
+        "cover_columns": tuple(columns.tolist()),
+    }
 
 
 @dataclass(eq=False, repr=False)

@@ -94,10 +94,18 @@ def from_decoder(
         likelihood=likelihood,
         noise_std=noise_std,
         outputs=outputs,
-        encode=encoder if _module(encoder) is None else functools.partial(_encode_torch, encoder),
+        encode=encoder if _module(encoder) is None else _Given(_encode_torch, encoder),
         **parameters,
     )
     return model._adopt()
+
+
+class _Given(functools.partial):
+    """A function that calls one of the user's, by whose name it is shown."""
+
+    def __repr__(self) -> str:
+        given = self.args[0]
+        return getattr(given, "__qualname__", type(given).__name__)
 
 
 def _forward(decoder, pullback):
@@ -105,7 +113,7 @@ def _forward(decoder, pullback):
     if _module(decoder) is not None:
         if pullback is not None:
             raise TypeError("pullback must be None for a module of PyTorch, which has its own")
-        return functools.partial(_with_torch, decoder)
+        return _Given(_with_torch, decoder)
     if not callable(decoder):
         raise TypeError(
             f"decoder must be a function of latent variables (n, n_latents), got {decoder!r:.80}"
@@ -117,7 +125,7 @@ def _forward(decoder, pullback):
         )
     if pullback is not None:
         _check_takes_two(pullback)
-        return functools.partial(_with_pullback, decoder, pullback)
+        return _Given(_with_pullback, decoder, pullback)
     return _JaxForward(decoder)
 
 

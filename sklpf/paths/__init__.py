@@ -73,6 +73,7 @@ from sklpf.paths._functions import (  # noqa: F401
     gradients_of,
     shape_given,
     shown,
+    takes_one_point,
     values_of,
     values_of_shape,
 )

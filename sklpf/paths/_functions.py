@@ -221,6 +221,13 @@ def _where_different(first, second, noise=_NOISE) -> int | None:
     return int(differs.argmax()) if differs.any() else None
 
 
+def takes_one_point(function, points: Array) -> bool:
+    """Return whether a log density takes one point (d,), and no points (n, d) such as these."""
+    several = points[: 3 if points.shape[1] == 2 else 2]  # not as many as coordinates
+    of_points = shape_given(function, several)
+    return of_points != (len(several),) and shape_given(function, points[0]) == ()
+
+
 def shape_given(function, position) -> tuple[int, ...] | None:
     """Shape of what a function gives (of a pair its first), None where it fails."""
     try:

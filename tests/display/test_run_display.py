@@ -19,7 +19,7 @@ from sklpf import (
     check_draws,
 )
 from sklpf.display import DrawsDisplay, RunDisplay
-from sklpf.partition import BAR, MBAR
+from sklpf.partition import BAR, MBAR, ImportanceSampling
 from sklpf.transitions import RandomWalk
 
 TWO = Mixture([Gaussian([-2, -2], 0.25), Gaussian([2, 2], 0.25)], [0.3, 0.7])
@@ -51,6 +51,25 @@ def test_populations_show_acceptance_effective_shares_and_regions(smc):
     np.testing.assert_allclose([line.get_ydata() for line in lines], shares, rtol=1e-12)
     heights = [bar.get_height() for bar in display.axes_[4].patches]
     np.testing.assert_array_equal(heights, [*display.region_masses, *display.region_shares])
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+def test_explored_targets_show_draws_by_region(n_columns):
+    """The columns are those that tell the modes apart: with three, not the one between."""
+    centre = np.full(n_columns, 2.0)
+    centre[1:2] = 2.0 if n_columns < 3 else 0.0
+    two = Mixture([Gaussian(-centre, 0.25), Gaussian(centre, 0.25)], [0.3, 0.7])
+    path = GeometricPath(two.log_density, base=Gaussian(np.zeros(n_columns), 9.0))
+    explored = ImportanceSampling(proposal="explored", random_state=0).fit(path)
+    display = RunDisplay.from_estimator(explored)
+    assert display.panels_ == ("weights", "cover")
+    assert display.cover_columns == {1: (0,), 2: (0, 1), 3: (0, 2)}[n_columns]
+    share = np.mean(display.cover_draws[:, 0] > 0)
+    numbers = np.unique(display.cover_regions[display.cover_draws[:, 0] > 0])
+    assert len(np.unique(display.cover_regions)) == 2
+    assert len(numbers) == 1
+    error = np.sqrt(0.3 * 0.7 / len(explored.run_.draws.points))
+    assert abs(share - 0.7) < 4 * error
 
 
 def test_tempering_shows_neighbours_and_round_trips(tempering):

@@ -299,3 +299,15 @@ def test_missing_values_are_not_taken_from_sparse_rows():
     X = sp.csr_matrix([[1.0, NAN, 0, 0, 0]])
     with pytest.raises(ValueError, match="sparse matrix that contains NaN"):
         model.score(X)
+
+
+def test_columns_are_asked_for_by_name():
+    pytest.importorskip("pandas")
+    X = categorical().set_output(transform="pandas").sample(9, random_state=0)
+    X.columns = ["age", "vote", "city", "sex"]
+    model = CategoricalRBM(2, n_iter=2, random_state=0).fit(X)
+    by_number = model.conditional_proba(X, [3, 1])
+    np.testing.assert_array_equal(model.conditional_proba(X, ["sex", "vote"]), by_number)
+    np.testing.assert_array_equal(model.conditional_proba(X, "age"), model.conditional_proba(X, 0))
+    with pytest.raises(ValueError, match="numbers from 0 to 3 or names among age, vote, city, sex"):
+        model.conditional_proba(X, "income")

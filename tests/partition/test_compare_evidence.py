@@ -15,12 +15,19 @@ def result(value, error=0.0, degrees=np.inf, **options):
 
 def test_two_models_are_exact():
     """The log odds are the difference, and its interval is that of the probability."""
-    found = compare_evidence({"b": result(-3.0, 0.3), "a": result(-2.0, 0.4)}).models
+    comparison = compare_evidence({"b": result(-3.0, 0.3), "a": result(-2.0, 0.4)})
+    found = comparison.models
     assert list(found) == ["a", "b"]
     assert found["a"].difference == 0
     assert found["b"].difference == pytest.approx(-1)
     assert found["b"].difference_std_error == pytest.approx(0.5)
     half = 1.959964 * 0.5
+    assert repr(comparison).splitlines()[0].split()[:4] == [
+        "model",
+        "log",
+        "evidence",
+        "difference",
+    ]
     assert found["b"].difference_interval == pytest.approx((-1 - half, -1 + half), rel=1e-6)
     assert found["a"].probability == pytest.approx(expit(1))
     interval = expit(1 - half), expit(1 + half)

@@ -77,7 +77,7 @@ class CategoricalRBM(DiscreteRBM):
         log Z is computed.
     log_partition_, log_partition_std_error_, log_partition_interval_ : float, float, tuple of float
         log Z in nats, its standard error and 95 % interval; exist once log Z has been estimated.
-    h_samples_, partition_estimator_, best_iteration_, log_likelihood_scatter_
+    h_samples_, partition_estimator_, n_iter_, best_iteration_, log_likelihood_scatter_
         And what `track_log_partition` and `early_stopping` leave: as of `BernoulliRBM`.
     n_features_in_, feature_names_in_
         As in scikit-learn.

@@ -17,7 +17,7 @@ from scipy.special import expit, softmax
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
-from sklpf._utils.numbers import Array, Booleans, as_float64, check_option
+from sklpf._utils.numbers import Array, Booleans, Integers, as_float64, check_option
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
@@ -325,7 +325,7 @@ class DiscreteRBM(RBM):
         self._begin(X, rng)
         trainer = Trainer(self, X, self.batch_size, rng)
         monitor = Monitor(self, X_validation, X.shape[0])
-        train(
+        self.n_iter_, _ = train(
             trainer,
             self.n_iter,
             report=self._report,
@@ -512,8 +512,8 @@ class DiscreteRBM(RBM):
         ----------
         X : array-like of shape (n_samples, n_features)
             Rows, whose values in `columns` are ignored; NaN is a value that is not known.
-        columns : int or sequence of int
-            Columns whose values are asked for.
+        columns : int, str, or sequence of either
+            Columns whose values are asked for, by number or by name in `feature_names_in_`.
         states : array-like of shape (n_states, n_columns) or None, default=None
             Values of these columns between which to decide: ``np.eye(n_columns)`` for a label in
             one-hot code. None takes all that the columns can have, the last column running fastest.
@@ -535,11 +535,8 @@ class DiscreteRBM(RBM):
         """
         self._scorable(X)
         rows = self._data_rows(X)
-        columns = np.atleast_1d(columns)
-        n_features = self.n_features_in_
-        if columns.dtype.kind not in "iu" or not np.all((columns >= 0) & (columns < n_features)):
-            raise ValueError(f"columns must be numbers from 0 to {n_features - 1}, got {columns}")
-        sizes = self._visible_units.column_sizes(n_features)[columns]
+        columns = self._column_numbers(columns)
+        sizes = self._visible_units.column_sizes(self.n_features_in_)[columns]
         states = _all_values(sizes) if states is None else as_float64(states, "states")
         if states.ndim != 2 or states.shape[1] != len(columns) or not np.all(states < sizes):
             raise ValueError(
@@ -551,6 +548,19 @@ class DiscreteRBM(RBM):
             rows[:, columns] = state
             log_f[:, k] = self._sums(self._units_of(rows))
         return softmax(log_f, axis=1)
+
+    def _column_numbers(self, columns) -> Integers:
+        """Return the numbers of columns that are given by number or by name."""
+        known: list[Any] = list(range(self.n_features_in_))
+        places = dict(zip(known, known))
+        wanted = f"numbers from 0 to {len(known) - 1}"
+        if hasattr(self, "feature_names_in_"):
+            places |= dict(zip(self.feature_names_in_, known))
+            wanted += f" or names among {', '.join(self.feature_names_in_)}"
+        given = np.atleast_1d(columns).tolist()
+        if not all(column in places and not isinstance(column, bool) for column in given):
+            raise ValueError(f"columns must be {wanted}, got {columns}")
+        return np.array([places[column] for column in given])
 
     def _sums(self, X) -> Array:
         """log f of what is known of rows, where need be estimated, (n,)."""

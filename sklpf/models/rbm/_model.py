@@ -123,6 +123,8 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
     validation_scores_, validation_score_std_errors_ : ndarray of shape (n_passes,)
         Mean log-likelihood in nats of the rows held out by `early_stopping`, after every pass, and
         its error due to log Z.
+    n_iter_ : int
+        Passes of the last `fit`, fewer than `n_iter` where `early_stopping` has ended it.
     best_iteration_ : int
         The pass (from 1) with the highest of these scores, whose weights were kept; the last one if
         log Z is not known after any.

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit, log_softmax
 
 from sklpf._utils.numbers import Array, as_float64, check_level
-from sklpf._utils.tables import Readable, Rows, Table, from_to, imported, with_error
+from sklpf._utils.tables import Rows, Table, imported, with_error
 from sklpf.partition._result import PartitionResult, reading, single_result
 from sklpf.partition.checks import judge
 from sklpf.partition.levels import READINGS, check_run, read_by
@@ -57,7 +57,7 @@ class ModelEvidence(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class EvidenceComparison(Readable):
+class EvidenceComparison(Table):
     """Models by their log evidence, the highest first; printed it is a table.
 
     Attributes
@@ -130,11 +130,6 @@ class EvidenceComparison(Readable):
                 )
             )
         return table
-
-    def _line(self) -> str:
-        best = next(iter(self.models))
-        low, high = self.models[best].probability_interval
-        return f"{best} with probability {from_to(low, high)}"
 
     def _title(self) -> str:
         return f"log evidence of {len(self.models)} models (nats)"

@@ -22,3 +22,7 @@ __all__ = [
     "RejectionSampling",
     "posterior_draws",
 ]
+
+# Shared with other folders.
+# isort: split
+from sklpf.partition.weights._explored import ExploredRun  # noqa: F401

@@ -30,6 +30,7 @@ from sklpf.paths import (
     StudentT,
     fit_parts,
     is_own_density,
+    takes_one_point,
 )
 from sklpf.programs import Draws
 from sklpf.reweighting import bar, effective_sample_size, overlap
@@ -172,7 +173,8 @@ class BridgeSampling(PartitionEstimator):
     needed. The proposal is fitted to one half of the chains, and the bridge is between its draws
     and the other half; then the halves are exchanged. The estimate is the mean of both. Each is the
     optimal bridge, Bennett's acceptance ratio with the effective number of the draws (Gronau et al.
-    2017).
+    2017). Of more than 4,000 draws whose neighbours are alike, as those of emcee, some are left
+    out: log f is computed at no more than the bridge needs.
 
     Parameters
     ----------
@@ -258,7 +260,8 @@ class BridgeSampling(PartitionEstimator):
         ----------
         path : GeometricPath, callable or BridgeRun
             The target; its base is not used. A function is the log density of points (n, d),
-            giving (n,) in nats. A run, ``run_`` of another `BridgeSampling`, is only read anew.
+            giving (n,) in nats, or of one point (d,) as emcee takes it. A run, ``run_`` of another
+            `BridgeSampling`, is only read anew.
         y : ignored
             Not used; there for scikit-learn's conventions.
         draws : object
@@ -290,7 +293,9 @@ class BridgeSampling(PartitionEstimator):
             raise TypeError("fit needs draws of the target: fit(path, draws=...)")
         if callable(path) and not hasattr(path, "path"):
             self._given_draws = posterior_draws(self._given_draws, seed=self._seed())
-            path = GeometricPath(path, base=Gaussian.fit(_flat(self._given_draws.points)))
+            points = _flat(self._given_draws.points)
+            of_points = not takes_one_point(path, points)
+            path = GeometricPath(path, base=Gaussian.fit(points), vectorized=of_points)
         path = super()._as_path(path)
         if not is_own_density(path):
             raise TypeError(
@@ -306,6 +311,7 @@ class BridgeSampling(PartitionEstimator):
 
     def _sample(self, path, seed) -> BridgeRun:
         points, n_divergent, alarms = posterior_draws(self._given_draws, path, seed)
+        points = _apart(points)
         if points[..., 0].size < _FEWEST_POINTS:
             raise ValueError(
                 f"draws must be at least {_FEWEST_POINTS}, got {points[..., 0].size}: better are"
@@ -377,6 +383,20 @@ def _halves(points: NDArray, log_f: NDArray) -> list[_Half]:
     middle = [points.shape[axis] // 2]
     parts = (np.split(array, middle, axis) for array in (points, log_f))
     return [_Half(*half) for half in zip(*parts)]
+
+
+def _apart(
+    points: Array,
+    *,
+    per_effective: int = 4,  # draws that are kept
+    fewest: int = 4000,
+) -> Array:
+    """Every so many-th draw of the chains (n_chains, n_draws, d), where neighbours are alike in all
+    coordinates, so that log f of the others would tell hardly more.
+    """
+    effective = np.max(effective_draws(rank_normalised(points)))
+    n = points[..., 0].size
+    return points[:, :: max(int(min(n / (per_effective * effective), n / fewest)), 1)]
 
 
 def _bridge(kind, fitted_to: _Half, met: _Half, density, rng: np.random.Generator) -> Bridge:

@@ -61,7 +61,7 @@ def test_early_stopping_keeps_the_best_pass():
     options = {"n_iter_no_change": 3, "n_iter": 40, "learning_rate": 0.1, "average": False}
     model = rbm(early_stopping=True, **options).fit(BINARY)
     scores = model.validation_scores_
-    assert len(scores) < 40
+    assert model.n_iter_ == len(scores) < 40
     assert model.best_iteration_ == np.argmax(scores) + 1
     X, held_out = train_test_split(BINARY, test_size=0.1, random_state=np.random.RandomState(0))
     error = model.score(held_out) - scores.max()
