@@ -86,6 +86,18 @@ def test_later_attempts_begin_at_the_draws():
     assert abs(estimator.log_partition_) < 4.8 * estimator.log_partition_std_error_  # 1e-3
 
 
+def test_a_density_is_explored_first_and_a_smaller_tol_takes_draws_alone(gaussian):
+    rough, fine = (UntilTrusted(tol=tol, random_state=0).fit(gaussian) for tol in (0.1, 0.004))
+    for estimator in rough, fine:
+        assert [attempt.method for attempt in estimator.attempts_] == ["ImportanceSampling"]
+        error = estimator.log_partition_ - np.log(2 * np.pi)
+        assert abs(error) < 4.5 * estimator.log_partition_std_error_  # 7e-6
+    assert fine.log_partition_std_error_ <= 0.004
+    sweeps = [estimator.result_.sweeps for estimator in (rough, fine)]
+    assert sweeps[0]["exploration"] == sweeps[1]["exploration"] < 6000
+    assert sweeps[0].get("chains", 0) < sweeps[1]["chains"] < 30_000
+
+
 def test_draws_come_first(gaussian):
     draws = np.random.default_rng(0).normal(size=(4, 500, 2))
     estimator = UntilTrusted(random_state=0).fit(gaussian, draws=draws)

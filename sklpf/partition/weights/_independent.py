@@ -61,8 +61,8 @@ class ImportanceSampling(SamplingEstimator):
         are `n_samples`. None: all are drawn.
     max_evaluations : int or None, default=None
         Evaluations of the density, at most, of exploring (three quarters) and draws together. More
-        are spent in part on larger populations, which find smaller modes. None: 20,000 and 4,000
-        for each dimension.
+        are spent in part on larger populations, which find smaller modes. None: 15,000 and 3,000
+        for each dimension of exploring, and `n_samples` draws.
     transition : Transition or None, default=None
         The move of the chains at the target, as in `AIS`.
     checkpoint, checks, random_state, n_jobs, verbose
