@@ -385,9 +385,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _number_parameters(self) -> dict[str, Any]:
         """The parameters that numbers depend on."""
         return {
-            name: value
+            name: type(value).__name__ if isinstance(value, PartitionEstimator) else value
             for name, value in self.get_params().items()
-            if name not in EXECUTION_PARAMETERS
+            if name.rpartition("__")[2] not in EXECUTION_PARAMETERS
         }
 
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:

@@ -377,7 +377,7 @@ class GeometricPath(PointsPath):
             In nats; NaN and infinity are kept.
         """
         values = self._call(self.log_density, position)
-        return values_of_shape("log_density", values, (len(position),))
+        return values_of_shape(self.density_name, values, (len(position),))
 
     def probe(self) -> list[str]:
         """Values of all functions at fixed points, to ten digits.

@@ -8,7 +8,6 @@ import logging
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.numbers import Array, Booleans, Integers, check_count
-from sklpf._utils.parallel import fingerprint
+from sklpf._utils.parallel import fingerprint, own_arithmetic
 from sklpf._utils.progress import hand_on, of_a_score
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import (
@@ -309,18 +308,13 @@ def fit_for_model(estimator: PartitionEstimator, path: Any) -> PartitionEstimato
 
 
 # -- trust
-def is_estimate(result: PartitionResult) -> bool:
-    """True if a result is no bound and no approximation."""
-    return result.statement in ("exact", "enclosed", "estimate")
-
-
 def reason_not_trusted(result: PartitionResult) -> str | None:
     """Why a result can't make a score, or None: it must have converged and be an estimate, since a
     bound or an approximation would move the score to one side.
     """
     if not result.converged:
         return f"{result.method} did not converge: {'; '.join(result.reasons)}"
-    if not is_estimate(result):
+    if not result.is_estimate:
         return (
             f'{result.method} gave a number that is "{result.statement}" where a score needs an'
             " estimate"
@@ -489,8 +483,6 @@ class LogLikelihoodMixin(ScoredModel):
                 arrays.append(np.ascontiguousarray(value))
         estimator = self.partition_estimator
         parameters = {} if estimator is None else estimator._number_parameters()
-        if not isinstance(parameters.get("random_state"), Integral):
-            parameters.pop("random_state", None)  # a generator prints as its address
         parts = (
             type(estimator).__name__,
             parameters,
@@ -529,7 +521,8 @@ class LogLikelihoodMixin(ScoredModel):
         if self.partition_estimator is not sampler:
             sampler.set_params(n_jobs=self.n_jobs)
         path = sampler._as_path(path)
-        state = sampler.sample(path, n_samples, np.random.default_rng(seed))
+        with own_arithmetic():
+            state = sampler.sample(path, n_samples, np.random.default_rng(seed))
         return in_container(self, self._as_data(path.rows(state)))
 
     def _as_data(self, rows) -> NDArray:
@@ -661,7 +654,7 @@ class RowLikelihoodMixin(ScoredModel):
         """Return the mask of trusted rows, and the reasons of the others."""
         trusted = result.diagnostics["converged"]
         reason = reason_not_trusted(result)
-        if not is_estimate(result):
+        if not result.is_estimate:
             return np.zeros_like(trusted), reason
         groups = self._exclusive(path)
         for group in [] if groups is None else np.unique(groups[trusted]):
@@ -704,7 +697,7 @@ def judge_rows(
     usable = np.ones(len(trusted), dtype=bool)
     if reason is None:
         return RowErrors(below, above, (), usable)
-    off = _largest_effect(result, trusted)
+    off = _largest_effect(result, values, trusted)
     unknown = ~trusted & ~result.diagnostics["imprecise"]
     few = np.mean(unknown) <= _MOST_UNTRUSTED
     if tolerates and few and _is_negligible(off, values, trusted):
@@ -719,6 +712,7 @@ def judge_rows(
 
 def _largest_effect(
     result: PartitionResult,
+    values: Array,
     trusted: Booleans,
     *,
     # standard errors that a row that is only imprecise is taken to be off
@@ -727,7 +721,6 @@ def _largest_effect(
     """Bound the effect of untrusted rows on the mean over all rows, in nats."""
     if trusted.all() or not trusted.any():
         return 0.0
-    values = np.asarray(result.log_partition)
     off = tolerated_errors * np.asarray(result.std_error)
     # Where more is wrong than noise, the standard error says nothing of a row's error.
     apart = np.abs(values - values[trusted].mean())

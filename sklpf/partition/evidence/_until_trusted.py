@@ -273,7 +273,8 @@ class UntilTrusted(PartitionEstimator):
             return estimator._stopped(path, [], spent)
 
     def _is_enough(self, result: PartitionResult) -> bool:
-        return result.converged and not misses_tol(float(result.std_error), self.tol)
+        is_trusted = result.converged and result.is_estimate
+        return is_trusted and not misses_tol(float(result.std_error), self.tol)
 
     def _of_all(self, attempts: list[PartitionResult], family: str) -> PartitionResult:
         """The best of all attempts, with what they cost together."""

@@ -494,7 +494,11 @@ class PotentialRun(LevelRun):
         ]
 
     def _first_block(self, curve: Curve) -> Difference:
-        """Compare the first block of draws with the others, as burn-in would make it differ."""
+        """Compare the first block of draws with the others, as burn-in would make it differ: with
+        fewer than three nothing can be said.
+        """
+        if self.n_groups < 3:
+            return Difference(0.0, 0.0)
         every = np.arange(self.n_groups)
         without = np.array([curve(np.delete(every, g))[-1] for g in every])
         values = without.mean() - (self.n_groups - 1) * (without - without.mean())
