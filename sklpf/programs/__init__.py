@@ -23,6 +23,7 @@ from sklpf.programs._annealing import (  # noqa: F401
     plan_runs,
     settle,
     target_summaries,
+    thinned,
 )
 from sklpf.programs._draws import MOST_DRAWS, draws_of, has_points, points_of  # noqa: F401
 from sklpf.programs._exchange import move_ladders, run_scans, start_ladders  # noqa: F401

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 
+from sklpf._utils.budget import note
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.progress import round_done, stage
@@ -279,7 +280,7 @@ class ParallelTempering(SamplingEstimator):
     adapt : bool, default=True
         Whether the levels are moved after each round. A path whose levels are no inverse
         temperatures, for example models saved during training, needs False and its own ladder.
-    transition, checkpoint, checks, random_state, n_jobs, verbose
+    transition, checkpoint, checks, max_evaluations, max_seconds, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -438,6 +439,7 @@ class ParallelTempering(SamplingEstimator):
                     n_scans=sum(schedule.lengths[: i + 1]),
                 )
             )
+            note(run)
             if schedule.is_over(i, run):
                 break
             curve, errors = jackknife(run.curve(), len(ladders))
