@@ -8,21 +8,33 @@ from string import Formatter
 from sklpf.partition.alarms import KINDS, page
 
 ROOT = Path(__file__).parents[1]
+NODES = [
+    (file.name, node)
+    for file in sorted((ROOT / "sklpf").rglob("*.py"))
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+]
 
 
-def _calls(node, *names):
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+def calls(name):
+    """File and node of all calls of a function."""
+    for file, node in NODES:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
+            yield file, node
+
+
+def strings(nodes):
+    return {
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
 
 
 def raised():
     """Kind and sentence of every alarm that is raised, as they stand in the code."""
-    for file in sorted((ROOT / "sklpf").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if _calls(node, "raised"):
-                kind, sentence = node.args[:2]
-                for part in ast.walk(sentence):
-                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                        yield kind.value, part.value
+    for _, node in calls("raised"):
+        kind, sentence = node.args[:2]
+        yield from ((kind.value, part) for part in strings(ast.walk(sentence)))
 
 
 def test_what_is_raised_has_a_row_and_a_sentence():
@@ -32,26 +44,15 @@ def test_what_is_raised_has_a_row_and_a_sentence():
 
 def test_every_row_and_sentence_is_raised():
     """By name: some sentences are chosen before they are raised."""
-    strings = {
-        node.value
-        for file in (ROOT / "sklpf").rglob("*.py")
-        if file.name != "alarms.py"
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-    strings |= {part for pair in raised() for part in pair}  # by the table's own functions too
+    known = strings(node for file, node in NODES if file != "alarms.py")
+    known |= {part for pair in raised() for part in pair}  # by the table's own functions too
     for kind, row in KINDS.items():
-        assert {kind, *row.sentences} <= strings
+        assert {kind, *row.sentences} <= known
 
 
 def test_alarms_are_made_by_the_table_alone():
     """Or read from a file, or by a user."""
-    made = [
-        file.name
-        for file in sorted((ROOT / "sklpf").rglob("*.py"))
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if _calls(node, "Alarm")
-    ]
+    made = [file for file, _ in calls("Alarm")]
     assert made == ["_result.py", "alarms.py"]
 
 
@@ -59,16 +60,8 @@ def test_the_page_has_one_heading_for_each_kind():
     assert re.findall(r"^### (.*)$", page(), re.MULTILINE) == list(KINDS)
 
 
-def thresholds_asked_for():
-    """Kind and name of every threshold that checks compare with."""
-    for file in sorted((ROOT / "sklpf").rglob("*.py")):
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if _calls(node, "threshold"):
-                yield tuple(argument.value for argument in node.args)
-
-
 def test_each_threshold_stands_in_the_row_of_its_kind_and_is_used():
-    asked = set(thresholds_asked_for())
+    asked = {tuple(part.value for part in node.args) for _, node in calls("threshold")}
     assert asked <= {(kind, name) for kind, row in KINDS.items() for name in row.thresholds}
     shared = {"between", "nats", "difference", "false_alarm"}  # constants that more rows name
     for kind, row in KINDS.items():

@@ -159,12 +159,3 @@ def test_spark_as_back_end(spark):
     register_spark()
     with parallel_config(backend="spark", n_jobs=2):
         check_parallel(AIS(20, 250, checks=False), RBM)
-
-
-@pytest.mark.large
-def test_partitions_of_a_dask_frame_of_texts_have_the_bits_of_one_frame():
-    import dask.dataframe as dd
-
-    frame, score = scored_texts()
-    lazy = dd.from_pandas(frame, npartitions=4).map_partitions(score, meta=(None, float))
-    np.testing.assert_array_equal(lazy.compute(scheduler="synchronous"), score(frame))

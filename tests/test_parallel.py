@@ -39,7 +39,7 @@ from sklpf.paths import Path
 def fit(path, n_jobs=None, **parameters):
     """Log weights of chains that go up, and of those that come back down."""
     with may_not_converge():  # some runs are of two chains
-        defaults = {"n_chains": 40, "n_temperatures": 1101, "random_state": 3, "n_jobs": n_jobs}
+        defaults = {"n_chains": 40, "n_temperatures": 601, "random_state": 3, "n_jobs": n_jobs}
         run = AIS(**{**defaults, **parameters}).fit(path).run_
     return np.concatenate([run.forward, run.reverse.ravel()])
 

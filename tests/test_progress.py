@@ -9,6 +9,7 @@ import sys
 
 import numpy as np
 import pytest
+from estimators import ESTIMATORS, fitted
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
@@ -18,7 +19,6 @@ from sklpf import (
     RTS,
     SMC,
     BernoulliRBM,
-    Exact,
     FactorialMixture,
     Gaussian,
     GeometricPath,
@@ -28,23 +28,14 @@ from sklpf import (
     ProductOfExperts,
 )
 from sklpf._utils import progress as _progress
-from sklpf.partition import BAR, SAMS
+from sklpf.partition import SAMS
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((60, 8)) < 0.4).astype(float)
 REAL = RNG.laplace(size=(60, 3))
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
 
-ESTIMATORS = [
-    ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0),
-    AIS(20, 50, random_state=0),
-    RTS(n_temperatures=10, n_sweeps=400, random_state=0),
-    SAMS(n_temperatures=10, n_sweeps=300, random_state=0),
-    SMC(20, 20, random_state=0),
-    BAR(ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0)),
-    Exact(),
-]
-NAMES = [type(estimator).__name__ for estimator in ESTIMATORS]
+NAMES = "ParallelTempering", "AIS", "RTS", "SAMS", "SMC", "BAR", "Exact"
 MODELS = [
     (BernoulliRBM(4, n_iter=3, random_state=0), BINARY, 3),
     (LatentDirichletAllocation(3, max_iter=2, random_state=0), BINARY, 2),
@@ -97,14 +88,13 @@ def numbers(estimator):
 
 
 # -- callbacks
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=NAMES)
-def test_estimators_tell_callbacks_of_every_stage_and_change_no_number(estimator, recorder, capsys):
-    quiet = numbers(estimator.fit(RBM))
-    estimator = type(estimator)(**estimator.get_params(deep=False) | {"verbose": 1})
-    assert numbers(estimator.set_callbacks(recorder).fit(RBM)) == quiet
+@pytest.mark.parametrize("name", NAMES)
+def test_estimators_tell_callbacks_of_every_stage_and_change_no_number(name, recorder, capsys):
+    quiet = numbers(fitted(name))
+    estimator = clone(fitted(name)).set_params(verbose=1)
+    assert numbers(estimator.set_callbacks(recorder).fit(ESTIMATORS[name][1]())) == quiet
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1].startswith(f"[{type(estimator).__name__}] log Z = ")
-    name = type(estimator).__name__
+    assert lines[-1].startswith(f"[{name}] log Z = ")
     assert recorder.heard[:2] == [("setup", name), ("begin", name, "fit", None)]
     assert recorder.heard[-2:] == [("end", name, "fit", None), ("teardown", name)]
     begun, ended = (

@@ -10,24 +10,18 @@ import warnings
 import joblib
 import numpy as np
 import pytest
-from convergence import quietly
+from estimators import fitted
 from sklearn.base import clone
 from sklearn.exceptions import InconsistentVersionWarning
 from small_models import MODELS, rows
 
 import sklpf
-from sklpf import AIS, RTS, SMC, BernoulliRBM, ParallelTempering, compare, compare_fits
+from sklpf import BernoulliRBM, compare, compare_fits
 from sklpf.partition import compare_estimates
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((40, 6)) < 0.4).astype(float)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
-ESTIMATORS = [
-    ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0),
-    RTS(n_temperatures=10, n_sweeps=400, random_state=0),
-    AIS(20, 50, random_state=0),
-    SMC(20, 20, random_state=0),
-]
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
     pytest.mark.filterwarnings("ignore:1 of 3 documents of X have no words"),
@@ -65,11 +59,6 @@ def scored(request):
         return model.fit(X), X, model.score(X[:3])
 
 
-@pytest.fixture(scope="module", params=ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
-def estimator(request):
-    return quietly(request.param, RBM)
-
-
 @WAYS
 def test_models_keep_their_scores_and_their_last_estimator(scored, way):
     model, X, score = scored
@@ -79,8 +68,10 @@ def test_models_keep_their_scores_and_their_last_estimator(scored, way):
     assert again.score(X[:3]) == score
 
 
+@pytest.mark.parametrize("name", ["AIS", "SMC", "ParallelTempering", "RTS"])
 @WAYS
-def test_estimators_keep_their_results_and_runs(estimator, way):
+def test_estimators_keep_their_results_and_runs(name, way):
+    estimator = fitted(name)
     again = way(estimator)
     assert again.result_.summary() == estimator.result_.summary()
     assert repr(again.run_) == repr(estimator.run_)
@@ -89,7 +80,7 @@ def test_estimators_keep_their_results_and_runs(estimator, way):
 
 @WAYS
 def test_comparisons_survive(way):
-    tempering = ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0).fit(RBM)
+    tempering = fitted("ParallelTempering")
     fair = BernoulliRBM.from_parameters(np.zeros((1, 6)), np.zeros(6), np.zeros(1))
     procedures = {f"{n} units": BernoulliRBM(n, n_iter=1) for n in (1, 2)}
     comparisons = (
@@ -106,7 +97,7 @@ def test_comparisons_survive(way):
 
 @pytest.mark.parametrize("thing", ["model", "estimator", "result", "run"])
 def test_another_version_is_named(thing, monkeypatch):
-    tempering = ParallelTempering(n_ladders=4, n_sweeps=256, random_state=0).fit(RBM)
+    tempering = fitted("ParallelTempering")
     things = {"model": RBM, "estimator": clone(tempering), "result": tempering.result_}
     things["run"] = tempering.run_
     saved = pickle.dumps(things[thing])

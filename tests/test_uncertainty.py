@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from draws import autoregressive
 from scipy.special import logsumexp
 from scipy.stats import genpareto
 
@@ -144,26 +145,18 @@ def test_groups_that_keep_their_own_numbers_are_found():
 
 
 # ---- correlated draws
-def autoregressive(correlation, n_chains, n_draws, seed=0):
-    noise = np.random.default_rng(seed).standard_normal((n_chains, n_draws))
-    x = noise.copy()
-    for t in range(1, n_draws):
-        x[:, t] = correlation * x[:, t - 1] + np.sqrt(1 - correlation**2) * noise[:, t]
-    return x
-
-
 @pytest.mark.parametrize(("correlation", "n_chains"), [(0.5, 1), (0.9, 4)])
 def test_effective_number_of_autoregressive_chains(correlation, n_chains):
     """n (1 - r) / (1 + r); over 8 chains of these lengths the mean is within 10 %."""
     truth = 20_000 * (1 - correlation) / (1 + correlation)
     n_draws = 20_000 // n_chains
-    samples = (autoregressive(correlation, n_chains, n_draws, seed) for seed in range(8))
+    samples = (autoregressive(correlation, (n_chains, n_draws), seed) for seed in range(8))
     found = [effective_draws(sample) for sample in samples]
     assert np.mean(found) == pytest.approx(truth, rel=0.1)
 
 
 def test_differences_between_chains_count():
-    x = autoregressive(0.0, 4, 1000)
+    x = autoregressive(0.0, (4, 1000))
     apart = x + np.array([[0.0], [0.0], [1.0], [1.0]])
     assert effective_draws(apart) < 20
     assert split_r_hat(apart) > 1.1
@@ -191,10 +184,7 @@ def test_ranks_have_normal_quantiles():
 
 def walkers(correlation, n_chains=16, n_steps=200, d=4, seed=0):
     """Normal AR(1) chains (n_chains, n_steps, d)."""
-    x = np.random.default_rng(seed).standard_normal((n_chains, n_steps, d))
-    for t in range(1, n_steps):
-        x[:, t] = correlation * x[:, t - 1] + np.sqrt(1 - correlation**2) * x[:, t]
-    return x
+    return autoregressive(correlation, (n_chains, n_steps, d), seed)
 
 
 @pytest.mark.parametrize("correlation", [0.5, 0.9, 0.97])

@@ -5,8 +5,8 @@ What does each Display show?
 `sklpf.display` draws what estimators find and what models learn, in the manner
 of scikit-learn's Displays: a class method takes the object to draw, and
 optionally ``ax=``. The display that it returns keeps the arrays, ``axes_`` and
-``figure_``. This page shows all displays, for an RBM of scikit-learn's digits
-and for a topic model.
+``figure_``. This page shows them for an RBM of scikit-learn's digits and for a
+topic model.
 """
 
 # %%

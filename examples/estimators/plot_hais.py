@@ -139,10 +139,11 @@ with warnings.catch_warnings():
             print(line)
 
 # %%
-# Metropolis steps need many times the levels. If every velocity is drawn again,
-# errors at 300 levels are larger too: in these repeats four times on the
-# product, whose scales are all alike, and nine times on the stiff model. Five
-# repeats tell an error to about a third.
+# Tuned Hamiltonian moves with 30 levels are about as precise as Metropolis
+# steps with 300, on both problems: they save nine levels of ten. If every
+# velocity is drawn again, errors at 300 levels are about three times larger on
+# the product, and more on the stiff model. Five repeats tell an error to about
+# a third.
 
 for problem in PROBLEMS:
     figure, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")

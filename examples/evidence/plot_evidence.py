@@ -88,9 +88,9 @@ for nu in DEGREES:
     )
 
 # %%
-# Differences of log evidence are log Bayes factors. The data clearly speak
-# against tails as heavy as those of a Cauchy distribution, and hardly
-# distinguish between lighter ones.
+# Differences of log evidence are log Bayes factors. The evidence rises with nu:
+# normal noise is best, more than 80 nats above Cauchy noise and some 15 above
+# nu = 4. Only nu = 32 is within about a nat of it.
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 ax.errorbar(

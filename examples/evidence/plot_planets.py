@@ -130,3 +130,7 @@ right.set(xlabel="period (days)", ylabel="density")
 right.margins(y=0.3)  # room for the legend
 right.legend(loc="upper left")
 plt.show()
+
+# %%
+# So there is at least one planet; whether there is a second one, with a
+# probability of about 0.3, these data don't tell.

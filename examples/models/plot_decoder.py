@@ -5,8 +5,9 @@ How likely are test images under a variational autoencoder?
 The likelihood of a variational autoencoder can't be computed directly. Training
 maximises a lower bound, which may be far off if the encoder is poor.
 `sklpf.interop.from_decoder` estimates the likelihood itself, with an error for
-every row, by annealed importance sampling with Hamiltonian moves (Wu et al.
-2017). So a decoder can be compared with any other model of the same rows.
+every row, by importance sampling at the modes of its posterior, and by annealed
+importance sampling (Wu et al. 2017) where those weights are heavy. So a decoder
+can be compared with any other model of the same rows.
 
 The autoencoder is written in NumPy here, and trained on scikit-learn's digits
 in some seconds. Modules of PyTorch and functions of JAX need no `pullback`.
@@ -113,8 +114,9 @@ for _ in range(n_epochs):
 # %%
 # Its likelihood
 # --------------
-# `score_samples` gives log p(x) of every test row. Chains start at the prior,
-# or at the encoder's density: both must agree.
+# `score_samples` gives log p(x) of every test row. Climbs to the modes start
+# from draws of the prior, and with `encoder=` also at its mean: both must
+# agree.
 
 vae = from_decoder(decoder, n_latents, pullback=pullback, random_state=0)
 from_prior = vae.score_samples(X_test)
@@ -173,3 +175,7 @@ ax.plot(bound[order], ".", label="encoder's bound")
 ax.set(xlabel="test row", ylabel="log p(x), nats")
 ax.legend()
 plt.show()
+
+# %%
+# They have -20.3 nats a row, half a nat above the encoder's bound, and known to
+# a few hundredths of a nat; the RBM explains them better.

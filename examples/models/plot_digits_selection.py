@@ -150,3 +150,7 @@ axes[2].set_title("samples of the selected model", fontsize=10)
 figure.savefig(
     sys.argv[1] if len(sys.argv) > 1 else "digits_log_likelihood.png", dpi=120
 )
+
+# %%
+# Of these sizes 64 units, the largest, are best: 1.5 nats an image better than
+# 16. Larger ones may be better still.

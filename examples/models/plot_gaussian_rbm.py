@@ -50,3 +50,7 @@ for ax, rows, title in zip(axes, (X_test, drawn), ("held-out rows", "drawn")):
     ax.plot(rows[:, 0], rows[:, 1], ".", markersize=2)
     ax.set(title=title, xlabel="column 0", ylabel="column 1")
 plt.show()
+
+# %%
+# It learns the mixture that made the rows: its score is within 0.02 nats of
+# that of the true model, and that of one Gaussian 0.7 below.

@@ -195,3 +195,8 @@ for corpus in corpora:
             fontsize="small",
         )
         axis.figure.savefig(f"lda_tempering_{corpus}_{name}.png", dpi=110)
+
+# %%
+# On these bars it learns less, the more so the longer it stays hot. On 20
+# newsgroups annealing gains 0.13 to 0.15 nats a token, and on the Associated
+# Press it loses.

@@ -116,7 +116,7 @@ DIAGNOSTICS: dict[str, Diagnostic] = {
     ),
     "largest_share": Diagnostic("share of one draw in the variance", "low"),
     "n_groups": Diagnostic("blocks or groups behind the error"),
-    "half_log_partition": Diagnostic("log Z by each half of the draws (nats)"),
+    "half_log_partition": Diagnostic("log Z by each half (nats)", dimensions=("half",)),
     "check_log_partition": Diagnostic("log Z by another kind of proposal (nats)"),
     "r_hat": Diagnostic("R-hat of the chains, worst coordinate", "low"),
     "effective_terms": Diagnostic("effective number of terms of the bridge", "high"),

@@ -251,7 +251,7 @@ def interval_of(scored: Scored, level: float) -> ScoreInterval:
     if np.isfinite(mean):
         with np.errstate(over="ignore"):  # of rows outside the domain
             half = Variance(values.var(ddof=1) / n, n - 1).half_width(level)
-        against = compare_with_baseline(values, above, baseline)
+        against = compare_with_baseline(values, above, baseline, level)
     else:
         against = None
         reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)

@@ -352,7 +352,7 @@ def _importance(path, mean, covariance, df, n, seed):
 
 def unbiased(seeds: int) -> None:
     """8 chains and tol=0.3: about half of the rows need more than the fewest levels, 10."""
-    problem = make_rows_problem("gaussian", 4, 2, 0.3, base="prior")
+    problem = make_rows_problem(4, 2, 0.3)
     move = HMC().tune(problem.path.simulated_row(Stream(stream_key(0))), stream_key(0))
     ratios, counts = [], []
 

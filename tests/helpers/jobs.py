@@ -1,62 +1,31 @@
-"""A computation for every model and every estimator, of numbers that are the same wherever it runs,
-at sizes where BLAS takes several threads if it may.
+"""A computation for every model and every estimator, of numbers that are the same wherever it runs;
+some are of sizes where BLAS takes several threads if it may.
 """
 
 import functools
 
 import numpy as np
-from known_problems import make_rbm_problem
+from estimators import ESTIMATORS, fit
 from sklearn.base import clone
+from small_models import MODELS, SHORT, rows
 
 from sklpf import (
     AIS,
-    BDMC,
-    HAIS,
-    RTS,
-    SMC,
-    AdaptiveSMC,
     BernoulliRBM,
-    BilinearGenerativeModel,
-    BoltzmannMachine,
-    CategoricalRBM,
-    Exact,
-    FactorialMixture,
     Gaussian,
-    GaussianRBM,
     GeometricPath,
     LatentDirichletAllocation,
     LeftToRight,
-    LinearGenerativeModel,
-    MeanCovarianceRBM,
-    ParallelTempering,
-    ProductOfExperts,
     check_draws,
     compare,
 )
 from sklpf.interop import from_decoder
-from sklpf.partition import (
-    BAR,
-    MBAR,
-    RAISE,
-    SAMS,
-    BridgeSampling,
-    ImportanceSampling,
-    LevelProcess,
-    MarkovMixture,
-    SteppingStone,
-    ThermodynamicIntegration,
-    UntilTrusted,
-    WangLandau,
-)
 
 _RNG = np.random.default_rng(0)
 BINARY = (_RNG.random((100, 64)) < 0.4).astype(float)  # 100 x 64 x 64: several threads
-REAL = _RNG.laplace(size=(100, 3)) @ _RNG.normal(size=(3, 6)) + 0.1 * _RNG.normal(size=(100, 6))
 COUNTS = _RNG.poisson(0.4, size=(30, 40))
-CATEGORIES = _RNG.integers(3, size=(60, 8)).astype(float)
 WEIGHTS = _RNG.normal(scale=0.1, size=(64, 64))
 DECODER = _RNG.normal(size=(3, 6))
-SHORT = HAIS(8, 10)
 
 
 def _log_density(x):
@@ -91,29 +60,15 @@ def _model(model, X):
     return parts
 
 
-def _estimator(estimator, path):
-    estimator = clone(estimator)
-    if hasattr(estimator, "random_state"):
-        estimator.set_params(random_state=0)
-    estimator.fit(path())
-    return [estimator.log_partition_, estimator.log_partition_std_error_]
-
-
-def _density():
-    return GeometricPath(_log_density, grad=_grad, base=Gaussian(np.zeros(8), np.eye(8)))
-
-
-def _draws():
-    return np.random.default_rng(5).normal(size=(4, 200, 8))
-
-
-def _bridge():
-    bridge = BridgeSampling("mixture", random_state=0).fit(_density(), draws=_draws())
-    return [bridge.log_partition_, bridge.log_partition_std_error_]
+def _estimator(name):
+    fitted = fit(name)
+    return [fitted.log_partition_, fitted.log_partition_std_error_]
 
 
 def _checked_draws():
-    return [check_draws(_density(), _draws(), random_state=0).result.log_partition]
+    path = GeometricPath(_log_density, grad=_grad, base=Gaussian(np.zeros(8), np.eye(8)))
+    draws = np.random.default_rng(5).normal(size=(4, 200, 8))
+    return [check_draws(path, draws, random_state=0).result.log_partition]
 
 
 def _shared():
@@ -127,83 +82,21 @@ def _compared():
     return [compare(first, second, BINARY[:30]).mean]
 
 
-def _document():
-    lda = LatentDirichletAllocation(3, max_iter=2, random_state=0).fit(COUNTS)
-    return lda.path(COUNTS[:4])
-
-
-def _easy():
-    return make_rbm_problem("easy").path
-
-
 _SHARED = _rbm()
-_TEMPERING = ParallelTempering(2, 4, 64, random_state=0)
-_MODELS = {
-    "BernoulliRBM": (BernoulliRBM(64, n_iter=2, partition_estimator=AIS(8, 30)), BINARY),
-    "BoltzmannMachine": (BoltzmannMachine(alpha=0.1, max_iter=3), BINARY[:, :8]),
-    "CategoricalRBM": (CategoricalRBM(8, n_iter=2, partition_estimator=AIS(8, 30)), CATEGORIES),
-    "GaussianRBM": (GaussianRBM(4, n_iter=3, partition_estimator=AIS(8, 30)), REAL),
-    "LatentDirichletAllocation": (
-        LatentDirichletAllocation(3, max_iter=3, partition_estimator=AIS(8, 10)),
-        COUNTS,
-    ),
-    "gibbs": (
-        LatentDirichletAllocation(
-            3, learning_method="gibbs", max_iter=4, partition_estimator=LeftToRight(4)
-        ),
-        COUNTS,
-    ),
-    "FactorialMixture": (FactorialMixture(3, max_iter=5, n_moves=1), REAL),
-    "LinearGenerativeModel": (
-        LinearGenerativeModel(8, max_iter=3, partition_estimator=SHORT),
-        REAL,
-    ),
-    "BilinearGenerativeModel": (
-        BilinearGenerativeModel(2, 2, 1, max_iter=1, partition_estimator=SHORT),
-        REAL,
-    ),
-    "ProductOfExperts": (ProductOfExperts(max_iter=2, tol=None, n_chains=20), REAL),
-    "MeanCovarianceRBM": (
-        MeanCovarianceRBM(max_iter=1, tol=None, n_chains=20, partition_estimator=SHORT),
-        REAL,
-    ),
-    "DecoderModel": (
-        from_decoder(
-            _decode,
-            3,
-            pullback=lambda z, g: g @ DECODER.T,
-            likelihood="gaussian",
-            noise_std=0.5,
-            partition_estimator=SHORT,
-        ),
-        REAL,
-    ),
-}
-_ESTIMATORS = {
-    "AIS": (AIS(8, 30), _rbm),
-    "BDMC": (BDMC(8, 30), _easy),
-    "SMC": (SMC(50, 10), _rbm),
-    "ParallelTempering": (ParallelTempering(2, 4, 64), _rbm),
-    "RTS": (RTS(10, 4, 64), _easy),
-    "SAMS": (SAMS(10, 4, 64), _easy),
-    "WangLandau": (WangLandau(10, 4, 64), _easy),
-    "RAISE": (RAISE(), _easy),
-    "MarkovMixture": (MarkovMixture(n_centres=20, n_sweeps=32), _easy),
-    "Exact": (Exact(), _easy),
-    "LeftToRight": (LeftToRight(4), _document),
-    "HAIS": (HAIS(8, 10), _density),
-    "AdaptiveSMC": (AdaptiveSMC(200, max_sweeps=20_000), _density),
-    "ImportanceSampling": (ImportanceSampling(500), _density),
-    "UntilTrusted": (UntilTrusted([ImportanceSampling(500), SMC(50, 10)]), _density),
-    **{
-        kind.__name__: (kind(_TEMPERING), _easy)
-        for kind in (BAR, MBAR, SteppingStone, LevelProcess, ThermodynamicIntegration)
-    },
-}
+_GIBBS = {"learning_method": "gibbs", "max_iter": 4, "partition_estimator": LeftToRight(4)}
+_DECODER = from_decoder(
+    _decode,
+    3,
+    pullback=lambda z, g: g @ DECODER.T,
+    likelihood="gaussian",
+    noise_std=0.5,
+    partition_estimator=SHORT,
+)
 JOBS = {
-    **{name: functools.partial(_model, *job) for name, job in _MODELS.items()},
-    **{name: functools.partial(_estimator, *job) for name, job in _ESTIMATORS.items()},
-    "BridgeSampling": _bridge,
+    **{type(model).__name__: functools.partial(_model, model, rows(model)) for model in MODELS},
+    "gibbs": functools.partial(_model, LatentDirichletAllocation(3, **_GIBBS), COUNTS),
+    "DecoderModel": functools.partial(_model, _DECODER, _RNG.normal(size=(100, 6))),
+    **{name: functools.partial(_estimator, name) for name in ESTIMATORS},
     "check_draws": _checked_draws,
     "compare": _compared,
     "one model": _shared,

@@ -16,7 +16,7 @@ from sklpf import (
     ProductOfExperts,
 )
 
-SHORT = HAIS(10, 10)
+SHORT = HAIS(6, 6)
 MODELS = [
     BernoulliRBM(5, n_iter=2, batch_size=7),
     BoltzmannMachine(alpha=0.1),
@@ -25,7 +25,7 @@ MODELS = [
     LatentDirichletAllocation(3, max_iter=5),
     FactorialMixture(3, max_iter=20, n_moves=1),
     LinearGenerativeModel(2, max_iter=20, partition_estimator=SHORT),
-    BilinearGenerativeModel(2, 2, 1, max_iter=1, partition_estimator=SHORT),
+    BilinearGenerativeModel(1, 1, 1, max_iter=1, partition_estimator=SHORT),
     ProductOfExperts(max_iter=2, tol=None, n_chains=20),
     MeanCovarianceRBM(max_iter=1, tol=None, n_chains=20, partition_estimator=SHORT),
 ]

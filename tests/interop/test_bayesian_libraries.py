@@ -190,16 +190,11 @@ def test_log_density_and_names(path):
     np.testing.assert_allclose(path.raw_log_density(points), log_posterior, rtol=2e-9)
 
 
-def test_evidence(path):
-    """4 standard errors."""
-    hais = HAIS(100, 100, transition=HMC(metric="dense"), random_state=0).fit(path)
+def test_evidence_by_a_run_and_by_a_bridge_from_its_named_draws(path):
+    """As a sampler would give them; 4 standard errors each."""
+    hais = HAIS(500, 100, transition=HMC(metric="dense"), random_state=1).fit(path)
     assert hais.converged_
     assert abs(hais.log_partition_ - evidence()) < 4 * hais.log_partition_std_error_ < 0.2
-
-
-def test_bridge_from_named_draws(path):
-    """Draws of the run as a sampler would give them; 4 standard errors."""
-    hais = HAIS(500, 100, transition=HMC(metric="dense"), random_state=1).fit(path)
     tree = hais.result_.draws.to_datatree(path)
     bridge = BridgeSampling("t", random_state=0).fit(path, draws=tree)
     assert abs(bridge.log_partition_ - evidence()) < 4 * bridge.log_partition_std_error_ < 0.3

@@ -74,16 +74,6 @@ def test_a_uniform_prior_has_no_walls():
     assert parameters["rate"].max() > 3
 
 
-def test_bridge_from_draws():
-    """Of the conjugate posterior; 4 standard errors."""
-    precision = 1 / TAU**2 + len(Y) / SIGMA**2
-    rng = np.random.default_rng(0)
-    means = rng.normal(Y.sum() / SIGMA**2 / precision, precision**-0.5, size=(4, 500, 1))
-    path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
-    bridge = BridgeSampling(random_state=0).fit(path, draws=means / TAU)
-    assert_right(bridge, EVIDENCE, 4)
-
-
 @pytest.mark.parametrize(
     ("options", "error", "sentence"),
     [

@@ -281,10 +281,6 @@ def test_scores_that_are_not_trusted_are_missing():
 
 
 # ---- running
-def test_the_number_of_jobs_changes_no_bit():
-    equal(*(compare_fits(two(), X, cv=3, random_state=0, n_jobs=n_jobs) for n_jobs in (1, 2)))
-
-
 def test_an_interrupted_comparison_goes_on(tmp_path):
     whole = compare_fits(two(), X, cv=3, random_state=0)
     options = {"cv": 3, "random_state": 0, "checkpoint": tmp_path, "n_jobs": 2}

@@ -55,7 +55,7 @@ STREAMS = [  # that partial_fit learns from
     (FactorialMixture(2, tol=0.1, n_moves=1), CAUSES),
 ]
 OTHERS = [
-    (LatentDirichletAllocation(3, max_iter=60, learning_method="gibbs"), COUNTS),
+    (LatentDirichletAllocation(3, max_iter=10, learning_method="gibbs"), COUNTS),
     (BoltzmannMachine("pcd", max_iter=2, n_chains=20), BINARY),
     (LinearGenerativeModel(max_iter=3, n_draws=1), REAL),
     (BilinearGenerativeModel(max_iter=3, n_draws=1), REAL),
@@ -84,7 +84,7 @@ def test_an_interrupted_step_leaves_the_model_as_it_was(model, X, method):
     with interrupted(at_line=None) as n_lines:
         getattr(uninterrupted, method)(X)
     assert bits(uninterrupted) != before
-    for line in np.random.default_rng(0).integers(1, n_lines[0], size=4):
+    for line in np.random.default_rng(0).integers(1, n_lines[0], size=3):
         with interrupted(line) as counted:
             getattr(model, method)(X)
         assert counted[0] == line
@@ -246,7 +246,10 @@ def test_no_more_passes_are_made_than_were_asked_for(max_iter):
 @pytest.mark.parametrize(
     ("model", "scale"),
     [
-        (ProductOfExperts(5, max_iter=3), np.array([1e-3, 1e4, 10.0])),
+        (
+            ProductOfExperts(5, max_iter=3, partition_estimator=HAIS(20, 100)),
+            np.array([1e-3, 1e4, 10.0]),
+        ),
         (
             MeanCovarianceRBM(max_iter=2, n_chains=20, partition_estimator=HAIS(20, 100)),
             np.full(3, 1e3),

@@ -193,5 +193,7 @@ def test_a_grid_over_a_pipeline_finds_the_better_value(step, model, name, values
     ],
 )
 def test_signatures_begin_with_the_parameters_that_scikit_learn_has(model, replaced):
-    shared = list(inspect.signature(replaced).parameters)
-    assert list(inspect.signature(model).parameters)[: len(shared)] == shared
+    signatures = (inspect.signature(kind).parameters.values() for kind in (model, replaced))
+    own, others = ({p.name: (p.kind, p.default) for p in given} for given in signatures)
+    assert list(own)[: len(others)] == list(others)
+    assert others.items() <= own.items()

@@ -90,7 +90,7 @@ def test_what_is_not_trusted_does_as_the_model_says():
     assert search.best_params_ == {"rbm__partition_estimator": None}
 
 
-# ---- with the error of log Z, and with its interval
+# ---- with the error of log Z
 def test_a_search_records_the_error_of_log_z_of_every_split():
     pipe = classifier_behind(rbm(partition_estimator=AIS(50, 50)))
     scoring = {
@@ -105,8 +105,3 @@ def test_a_search_records_the_error_of_log_z_of_every_split():
     np.testing.assert_array_equal(
         search.cv_results_["split0_test_nats"], alone.cv_results_["split0_test_score"]
     )
-
-
-def test_the_interval_of_a_pipeline_is_around_its_score():
-    pipe = classifier_behind(rbm())[:-1].fit(DIGITS)
-    assert pipe[-1].score_interval(pipe[:-1].transform(DIGITS)).mean == pipe.score(DIGITS)

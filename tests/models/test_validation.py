@@ -17,6 +17,7 @@ from sklpf import (
     BoltzmannMachine,
     BridgeSampling,
     FactorialMixture,
+    GaussianRBM,
     LatentDirichletAllocation,
     LeftToRight,
     ProductOfExperts,
@@ -199,9 +200,34 @@ def test_tensors_with_gradients_are_read():
     np.testing.assert_array_equal(model.score_samples(Tensor(X)), model.score_samples(X))
 
 
-def test_rows_whose_squares_overflow_have_no_likelihood():
-    X = np.random.default_rng(0).laplace(size=(30, 3))
-    model = ProductOfExperts(max_iter=2, tol=None, n_chains=20, random_state=0).fit(X)
-    with pytest.warns(UserWarning, match="1 of 2 rows of X have no likelihood: they lie so far"):
-        values = model.score_samples([[0.0, 0.0, 0.0], [0.0, 1e300, 0.0]])
-    assert np.isnan(values).tolist() == [False, True]
+@pytest.mark.parametrize(
+    ("model", "row"),
+    [
+        (BernoulliRBM(2, n_iter=1), [0.5, 1, 0, 1]),
+        (BoltzmannMachine(alpha=1.0), [0.5, 1, 0, 1]),
+        (LatentDirichletAllocation(2, max_iter=2), [0.3, 0.2, 0, 0.1]),
+        (GaussianRBM(2, n_iter=2), [0.0, 1e200, 0.0, 0.0]),
+        (ProductOfExperts(max_iter=2, tol=None, n_chains=20), [0.0, 1e300, 0.0, 0.0]),
+    ],
+    ids=lambda given: type(given).__name__ if hasattr(given, "fit") else "",
+)
+@pytest.mark.filterwarnings("ignore:the model is worse than one Gaussian")
+def test_rows_without_a_likelihood_are_counted_and_have_none(model, row):
+    X = np.random.default_rng(0).laplace(size=(60, 4))
+    if model.__class__ in (BernoulliRBM, BoltzmannMachine, LatentDirichletAllocation):
+        X = (X > 0).astype(float)
+    model = clone(model).set_params(random_state=0).fit(X)
+    mixed = np.vstack([X[:3], row])
+    expected = [*model.score_samples(X[:3]), np.nan]
+    message = "1 of 4 rows of X have no likelihood"
+    with pytest.warns(UserWarning, match=message):
+        np.testing.assert_array_equal(model.score_samples(mixed), expected)
+    with pytest.warns(UserWarning, match=message):
+        assert not model.score_interval(mixed).converged
+    model.set_params(on_nonconvergence="nan")
+    np.testing.assert_array_equal(model.score_samples(mixed), expected)
+    assert np.isnan([model.score(mixed), model.score_interval(mixed).mean]).all()
+    model.set_params(on_nonconvergence="raise")
+    for method in (model.score, model.score_samples, model.score_interval):
+        with pytest.raises(ValueError, match=message):
+            method(mixed)

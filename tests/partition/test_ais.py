@@ -51,18 +51,6 @@ def test_standard_error_and_diagnostics_agree_with_their_definitions():
     assert ais.result_.sweeps == {"chains": 50 * 49, "reverse chains": 50 * (49 + 100)}
 
 
-def test_without_checks_only_the_sweeps_that_are_asked_for_are_made():
-    path = make_rbm_problem("digits").path
-    checked, blind = (
-        AIS(100, 60, checks=checks, random_state=0).fit(path) for checks in (True, False)
-    )
-    assert blind.result_.sweeps == {"chains": 100 * 59}
-    np.testing.assert_array_equal(blind.run_.forward, checked.run_.forward)
-    assert blind.run_.reverse.size == 0
-    assert blind.log_partition_ == checked.log_partition_
-    assert blind.log_partition_std_error_ == blind.result_.diagnostics["delta_std_error"]
-
-
 @may_not_converge()  # 5 of 8 weights must count
 def test_ladders():
     path = make_rbm_problem("easy").path

@@ -8,6 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
+from draws import autoregressive
 from marks import large
 from mode_problems import make_mode_problem
 
@@ -166,9 +167,7 @@ def test_containers_and_paths():
 
 def test_walkers_that_take_turns_are_read_as_chains():
     """Of 16 AR(1) walkers, for the report as for the first of several estimators; said once."""
-    x = np.random.default_rng(0).standard_normal((16, 250, 2))
-    for t in range(1, 250):
-        x[:, t] = 0.8 * x[:, t - 1] + 0.6 * x[:, t]
+    x = autoregressive(0.8, (16, 250, 2))
     flat = x.swapaxes(0, 1).reshape(-1, 2)
     with pytest.warns(UserWarning, match="16 chains that take turns") as told:
         report = check_draws(standard, flat, random_state=0)

@@ -8,48 +8,19 @@ import pytest
 from convergence import may_not_converge
 from sklearn.base import clone
 
-import sklpf
 from sklpf import (
     AIS,
-    BDMC,
-    HAIS,
-    RTS,
     SMC,
-    AdaptiveSMC,
     BernoulliRBM,
     Exact,
     FactorialMixture,
-    Gaussian,
-    GeometricPath,
-    LatentDirichletAllocation,
-    LeftToRight,
     ParallelTempering,
-    PartitionEstimator,
-    UntilTrusted,
     compare,
 )
-from sklpf.partition import (
-    BAR,
-    DIAGNOSTICS,
-    MBAR,
-    RAISE,
-    SAMS,
-    AdaptiveRejection,
-    Alarm,
-    ImportanceSampling,
-    LevelProcess,
-    MarkovMixture,
-    PartitionResult,
-    RejectionSampling,
-    SteppingStone,
-    ThermodynamicIntegration,
-    WangLandau,
-)
+from sklpf.partition import DIAGNOSTICS, Alarm, PartitionResult
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
-LINE = GeometricPath(lambda x: -0.5 * x[:, 0] ** 2, grad=lambda x: -x, base=Gaussian([0.0], 2.0))
-TOPICS = LatentDirichletAllocation.from_topics(RNG.dirichlet(np.ones(6), 2), 0.1)
 FAIR = BernoulliRBM.from_parameters(np.zeros((1, 6)), np.zeros(6), np.zeros(1))
 X = (RNG.random((20, 6)) < 0.5).astype(float)
 
@@ -149,110 +120,6 @@ def test_labelled_arrays(tempering, rows):
     np.testing.assert_array_equal(kept["moved_at"], run.last.vector_levels)
     vectors = kept["log_f"].values.reshape(-1, len(run.ladder))
     np.testing.assert_array_equal(vectors, run.samples.vectors)
-
-
-SHORT = {"n_temperatures": 8, "random_state": 0}
-ESTIMATORS = [
-    AIS(10, **SHORT),
-    BAR(ParallelTempering(n_ladders=4, n_sweeps=64, random_state=0)),
-    BDMC(10, **SHORT),
-    Exact(),
-    ImportanceSampling(100, random_state=0),
-    LevelProcess(ParallelTempering(n_ladders=4, n_sweeps=64, random_state=0)),
-    MBAR(ParallelTempering(n_ladders=4, n_sweeps=64, random_state=0)),
-    MarkovMixture(random_state=0),
-    ParallelTempering(n_ladders=4, n_sweeps=64, random_state=0),
-    RAISE(5, 10, **SHORT),
-    RTS(10, n_sweeps=64, **SHORT),
-    RejectionSampling(50.0, random_state=0),
-    SAMS(10, n_sweeps=100, **SHORT),
-    SMC(20, **SHORT),
-    SteppingStone(RTS(10, n_sweeps=64, **SHORT)),
-    ThermodynamicIntegration(RTS(10, n_sweeps=64, **SHORT)),
-    WangLandau(10, n_sweeps=100, **SHORT),
-]
-ELSEWHERE = {
-    HAIS: (HAIS(20, tol=0.3, random_state=0), LINE),
-    AdaptiveRejection: (AdaptiveRejection(), LINE),
-    AdaptiveSMC: (AdaptiveSMC(50, random_state=0), LINE),
-    UntilTrusted: (UntilTrusted([HAIS(20, 40)], random_state=0), LINE),
-}
-ELSEWHERE[LeftToRight] = LeftToRight(5, random_state=0), TOPICS.path(np.arange(6)[None]).row(0)
-SIZES = {"pair": -1, "level": 0, "other_level": 0}  # how many more than levels
-
-
-@pytest.mark.parametrize(
-    ("estimator", "path"),
-    [*((estimator, RBM) for estimator in ESTIMATORS), *ELSEWHERE.values()],
-    ids=lambda given: type(given).__name__ if isinstance(given, PartitionEstimator) else "",
-)
-@may_not_converge()
-def test_every_array_of_every_estimator_has_named_dimensions(estimator, path):
-    pytest.importorskip("xarray")
-    result = estimator.fit(path).result_
-    data = result.to_xarray()
-    for name, value in result.diagnostics.items():
-        if name not in ("ladder", "draws") and np.ndim(value):
-            assert data[name].dims, name
-            assert not any(dimension.startswith(name) for dimension in data[name].dims), name
-    for dimension, size in data.sizes.items():
-        if dimension in SIZES:
-            assert size == len(result.ladder) + SIZES[dimension], dimension
-
-
-FAR = 1e16  # nats, where numbers are two apart
-
-
-class Shifted:
-    """A standard normal density and a large constant."""
-
-    def __call__(self, x):
-        return FAR - 0.5 * np.sum(x**2, axis=1)
-
-
-def far_path():
-    path = GeometricPath(Shifted(), grad=lambda x: -x, base=Gaussian([0.0], 2.0))
-    path.sample_target = lambda n, stream: path.at(stream.generator().standard_normal((n, 1)))
-    return path
-
-
-def rounded_path(path):
-    """A path of a model whose log f is rounded."""
-    rounding = {"log_f_rounding": 1.0, "enumeration_rounding": 1.0}
-    path.__class__ = type("Rounded", (type(path),), rounding)
-    return path
-
-
-ROUNDED = {
-    MarkovMixture: lambda: rounded_path(RBM.path()),
-    RAISE: lambda: rounded_path(RBM.path()),
-    Exact: lambda: rounded_path(RBM.path()),
-    LeftToRight: lambda: rounded_path(TOPICS.path(np.arange(6).reshape(1, 6)).row(0)),
-}
-ALL = [*ESTIMATORS, *(estimator for estimator, _ in ELSEWHERE.values()), sklpf.BridgeSampling()]
-
-
-@pytest.mark.parametrize("estimator", ALL, ids=lambda given: type(given).__name__)
-@may_not_converge()
-def test_every_estimator_says_that_log_f_is_rounded(estimator):
-    path = ROUNDED.get(type(estimator), far_path)()
-    options = {}
-    if isinstance(estimator, RejectionSampling):
-        estimator = clone(estimator).set_params(log_bound=FAR + 2)
-    if isinstance(estimator, AdaptiveSMC):
-        estimator = clone(estimator).set_params(max_sweeps=20_000)
-    if isinstance(estimator, sklpf.BridgeSampling):
-        options["draws"] = np.random.default_rng(0).standard_normal((4, 100, 1))
-    fitted = estimator.fit(path, **options)
-    assert "rounding" in [alarm.kind for alarm in fitted.result_.alarms]
-
-
-def test_no_estimator_is_left_out_above():
-    given = {type(estimator) for estimator in ESTIMATORS} | set(ELSEWHERE)
-    public = [getattr(sklpf.partition, name) for name in sklpf.partition.__all__]
-    kinds = [kind for kind in public if isinstance(kind, type)]
-    estimators = {kind for kind in kinds if issubclass(kind, PartitionEstimator)}
-    assert given == estimators - {PartitionEstimator, sklpf.BridgeSampling}  # which wants draws
 
 
 @pytest.mark.parametrize("estimator", [AIS(20, 50), SMC(10, 5, 3)])

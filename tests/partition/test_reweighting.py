@@ -14,7 +14,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, RTS, BernoulliRBM, Exact, ParallelTempering, PartitionResult
+from sklpf import RTS, BernoulliRBM, Exact, ParallelTempering, PartitionResult
 from sklpf.models import LDAPath
 from sklpf.partition import (
     BAR,
@@ -216,9 +216,6 @@ def test_comparison_is_a_line_a_method(exchange, tempering):
 # ---- what can't be read
 @pytest.mark.parametrize("method", [BAR(), LevelProcess()], ids=str)
 def test_what_no_method_can_read(method, exchange):
-    path = make_rbm_problem("easy").path
-    with pytest.raises(TypeError, match="can read, got a run of AIS: give it to AIS"):
-        clone(method).fit(quietly(AIS(20, 20, random_state=0), path).run_)
     with pytest.raises(TypeError, match="path must be a fitted model of sklpf or a path"):
         clone(method).fit(np.zeros(3))
     run = exchange.run_

@@ -36,17 +36,16 @@ def fitted(problem):
 
 @pytest.mark.parametrize(
     "parameters",
-    [{"prior": 2.0, "ladder": "adaptive", "random_state": 2}, large({"init": "paper"})],
+    [
+        {"prior": 2.0, "ladder": "adaptive", "random_state": 2},
+        {"transition": RandomWalk()},
+        large({"transition": Slice()}),
+        large({"init": "paper"}),
+    ],
 )
-def test_options_leave_the_value(problem, parameters):
+def test_options_and_moves_leave_the_value(problem, parameters):
     rts = RTS(**{**SHORT, **parameters}).fit(problem.path)
     assert rts.converged_
-    assert abs(z_score(rts, problem.log_partition)) < T_BOUND
-
-
-@pytest.mark.parametrize("transition", [RandomWalk(), large(Slice())])
-def test_tuned_moves(problem, transition):
-    rts = RTS(**{**SHORT, "n_chains": 20}, transition=transition).fit(problem.path)
     assert abs(z_score(rts, problem.log_partition)) < T_BOUND
 
 

@@ -2,7 +2,6 @@
 the user's.
 """
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -88,21 +87,6 @@ def test_a_base_of_the_users_is_left_as_it_is_and_the_alarm_says_how_it_is_made_
     again = SMC(random_state=0).fit(path(ours=False).with_regions(first.run_.regions))
     assert again.converged_
     assert abs(again.log_partition_) < max(4 * again.log_partition_std_error_, 0.02)
-
-
-def test_without_checks_the_numbers_are_the_same_and_the_result_says_that_nothing_looked(first):
-    blind = clone(QUICK).set_params(checks=False).fit(path(ours=True))
-    result = blind.result_
-    assert result.log_partition == first.log_partition_
-    n_reverse = first.result_.sweeps["reverse chains"]
-    assert result.n_sweeps == first.result_.n_sweeps - n_reverse
-    assert not result.alarms
-    assert result.check_evaluations is None
-    assert "without checks" in str(result)
-    assert "left out" in str(result.summary())
-    assert "without checks" not in str(first.result_)
-    again = clone(QUICK).fit(pickle.loads(pickle.dumps(blind.run_))).result_
-    assert str(again).split("(")[0] == str(result).split("(")[0]
 
 
 def test_a_lower_bound_is_looked_for_by_tempering_only_where_rounds_depend_on_it(monkeypatch):

@@ -19,17 +19,6 @@ def test_heavy_weights_that_no_particle_has_met_are_an_alarm():
     assert "by the reverse chains the effective number of ancestors is" in smc.result_.reasons[0]
 
 
-# ---- paths of other kinds
-
-
-def test_without_checks_no_chain_goes_back():
-    path = make_rbm_problem("easy").path
-    smc = quietly(SMC(20, 30, 2, ladder="linear", checks=False, random_state=0), path)
-    assert smc.run_.reverse.size == 0
-    assert smc.result_.n_sweeps == 20 * 29 * 2
-    assert "reverse_std_error" not in smc.result_.diagnostics
-
-
 @pytest.mark.parametrize("n_temperatures", [12, large(30)])
 def test_moves_that_are_tuned_are_right_and_show_their_acceptance(n_temperatures):
     """Four runs together: t with 36 degrees of freedom exceeds 4.7 with a probability of 4e-5."""

@@ -53,7 +53,7 @@ def test_honest_intervals_pass_in_all_forms_of_a_problem():
 
 
 def test_rows_count_each():
-    problem = make_rows_problem(n_rows=4, n_latent=3)
+    problem = make_rows_problem(n_rows=4, n_latent=3, noise=1.0)
     check = check_coverage(lambda seed: problem, AIS(n_temperatures=50), 5)
     assert check.covered.shape == (20,)
 

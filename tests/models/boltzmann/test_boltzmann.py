@@ -249,22 +249,7 @@ def test_penalised_pseudo_likelihood_is_at_its_maximum(softened):
         np.testing.assert_allclose(residuals.mean(axis=0), 0, atol=1e-4)
 
 
-# -- as a scikit-learn estimator
-BINARY = (np.random.default_rng(0).random((60, 5)) < 0.4).astype(float)
-
-
-def test_rows_of_other_values_have_no_likelihood():
-    model = BoltzmannMachine(random_state=0).fit(BINARY)
-    X = BINARY.copy()
-    X[3, 1] = 0.5
-    with pytest.warns(UserWarning, match="1 of 60 rows of X have no likelihood"):
-        model.score_samples(X)
-    values = model.set_params(on_nonconvergence="nan").score_samples(X)
-    assert np.flatnonzero(np.isnan(values)).tolist() == [3]
-    with pytest.warns(UserWarning, match=r"X holds values outside \[0, 1\]"):
-        BoltzmannMachine(alpha=1.0, max_iter=50).fit(2 * BINARY)
-
-
+# -- what is refused
 def test_bad_bases_are_named():
     model = BoltzmannMachine.from_parameters(sp.csr_array((2, 2)), mean=[0.5, 0.5])
     with pytest.raises(ValueError, match='base must be "data", "uniform" or an array of means'):

@@ -321,17 +321,6 @@ def test_levels_along_training_keep_the_contract():
     assert at_all[0] == pytest.approx(0, abs=1e-6)
 
 
-def test_estimates_along_training_agree_with_enumeration(tracked):
-    path = tracked.path()
-    assert isinstance(path, RBMTrajectoryPath)
-    exact = Exact().fit(tracked.path(trajectory=False)).log_partition_
-    assert Exact().fit(path).log_partition_ == pytest.approx(exact, abs=1e-4)
-    for estimator in (AIS(n_temperatures=200), ParallelTempering(n_sweeps=1024)):
-        result = estimator.set_params(random_state=0).fit(path).result_
-        assert result.converged, result.reasons
-        assert abs(result.log_partition - exact) < Z_BOUND * result.std_error
-
-
 # ---- ratios
 def test_the_ratio_of_two_models_is_estimated_directly():
     """The difference of scores within 4.5 standard errors of the exact one, and with a smaller

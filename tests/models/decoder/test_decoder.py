@@ -86,17 +86,6 @@ def test_intervals_of_the_default_cover_in_four_and_ten_dimensions():
     assert_covers(cases)
 
 
-@pytest.mark.large
-def test_intervals_of_the_default_cover_in_many_models():
-    cases = []
-    for seed in range(4):
-        cases.append((trained(digits()[:1000], 2, 40, 500, seed), {}, digits()[1000:1060]))
-        for n_blocks, scale, options in ((5, 2.0, {}), (5, 1.0, REAL | {"noise_std": 0.5})):
-            network = Blocks(n_blocks, [20, 6], scale, seed, n_points=241)
-            cases.append((network, options, network.model(**options).sample(60, random_state=seed)))
-    assert_covers(cases)
-
-
 def test_the_default_finds_narrow_modes_by_their_sides():
     """Bumps at random places, most of which hold .63 of p(x) or more: a row is annealed, or its
     number is that of the grid. Of 10 at most one is missed; places and seeds are fixed.

@@ -9,7 +9,6 @@ from known_problems import all_rows
 from marks import large
 from scipy.integrate import quad
 from scipy.special import expit, logsumexp
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, SMC, Exact, GaussianRBM, ParallelTempering
@@ -124,7 +123,7 @@ def test_the_density_of_the_visible_units_is_a_sum_over_the_hidden_ones():
         HAIS(),
         large(AIS(transition=Slice())),
         SMC(transition=HMC()),
-        ParallelTempering(transition=HMC()),
+        large(ParallelTempering(transition=HMC())),
     ],
     ids=str,
 )
@@ -156,9 +155,7 @@ def test_draws_have_the_models_moments():
     log_weights = log_joint(model, means, hidden)
     mean = np.exp(log_weights - logsumexp(log_weights)) @ means
     tempering = ParallelTempering(n_sweeps=128, random_state=0)
-    moved = ParallelTempering(transition=HMC(), n_sweeps=128, random_state=0)
-    estimators = (None, 20_000, 1), (tempering, 2000, 2), (moved, 2000, 2)
-    for estimator, n, factor in estimators:
+    for estimator, n, factor in ((None, 20_000, 1), (tempering, 2000, 2)):
         X = model.set_params(partition_estimator=estimator).sample(n, random_state=0)
         errors = (X.mean(axis=0) - mean) / (X.std(axis=0) / np.sqrt(len(X)))
         assert np.all(np.abs(errors) < factor * Z_BOUND)
@@ -272,13 +269,12 @@ def test_bits_do_not_depend_on_n_jobs():
 
 
 # -- as a scikit-learn estimator
-SMALL = GaussianRBM(2, n_iter=5, random_state=0)
 rng = np.random.default_rng(0)
 REAL = rng.normal(size=(60, 3)) + 3 * rng.integers(2, size=(60, 1))
 
 
 @pytest.mark.filterwarnings("ignore:the model is worse than one Gaussian")
-def test_partial_fit_goes_on_and_keeps_no_rows():
+def test_partial_fit_counts_and_keeps_no_rows():
     model = GaussianRBM(2, random_state=0)
     for start in range(0, 60, 20):
         model.partial_fit(REAL[start : start + 20])
@@ -286,24 +282,20 @@ def test_partial_fit_goes_on_and_keeps_no_rows():
     floor = np.maximum(REAL.var(axis=0), model.variances_)
     np.testing.assert_allclose(model.visible_variance_, floor, atol=1e-12)
     assert model._training.X.size == 0
-    before = model.score(REAL)
-    for _ in range(200):
-        model.partial_fit(REAL)
-    assert model.score(REAL) > before + 0.1
     known = GaussianRBM.from_parameters(*model._parameters, random_state=0)
     with pytest.raises(ValueError, match="partial_fit does not know after how many updates"):
         known.set_params(learning_rate_schedule="linear").partial_fit(REAL)
 
 
 @pytest.mark.filterwarnings("ignore:the model is worse than one Gaussian")
-def test_partial_fit_goes_on_after_a_linear_schedule():
+def test_partial_fit_goes_on_uphill_after_a_linear_schedule():
     """As its error says: with a constant rate. It once went on with rates below 0, downhill."""
-    model = GaussianRBM(2, n_iter=20, learning_rate_schedule="linear", random_state=0).fit(REAL)
+    model = GaussianRBM(2, n_iter=5, learning_rate_schedule="linear", random_state=0).fit(REAL)
     before = model.score(REAL)
     model.set_params(learning_rate_schedule="constant")
     for _ in range(200):
         model.partial_fit(REAL)
-    assert model.score(REAL) > before
+    assert model.score(REAL) > before + 0.1
 
 
 def test_variances_at_the_floor_raise_an_alarm():
@@ -313,11 +305,3 @@ def test_variances_at_the_floor_raise_an_alarm():
     with pytest.warns(ConvergenceWarning, match="variances of 2 of 2 visible units are at their"):
         model.fit(X)
     np.testing.assert_allclose(model.variances_, 0.05 * X.var(axis=0))
-
-
-def test_rows_that_are_too_far_away_have_no_likelihood():
-    model = clone(SMALL).fit(REAL)
-    with pytest.warns(UserWarning, match="1 of 2 rows of X have no likelihood"):
-        model.score_samples([[0.0, 0.0, 0.0], [1e200, 0.0, 0.0]])
-    values = model.set_params(on_nonconvergence="nan").score_samples([[0.0] * 3, [1e200, 0, 0]])
-    assert np.isnan(values).tolist() == [False, True]

@@ -61,8 +61,10 @@ def test_a_learned_prior_tells_frequent_topics_from_rare_ones():
     assert model.elbo_ > fixed.elbo_ + 100
 
 
-@pytest.mark.parametrize("learned", [False, True])
-@pytest.mark.parametrize("options", [{}, {"learning_method": "online", "tempering": "global"}])
+@pytest.mark.parametrize(
+    ("learned", "options"),
+    [(True, {}), (False, {"learning_method": "online", "tempering": "global"})],
+)
 def test_a_prior_for_every_topic(learned, options):
     X, _, _ = make_bars_corpus(50, size=4, n_tokens=40, doc_topic_prior=0.3, random_state=0)
     options = options | {"learn_doc_topic_prior": learned, "max_iter": 5, "random_state": 0}
@@ -119,21 +121,14 @@ def test_documents_without_whole_counts_have_no_likelihood(fitted):
     """Else TF-IDF, whose weights all round to 0, would have the score 0 and win a search."""
     model, X = copy.deepcopy(fitted[0]).set_params(partition_estimator=None), fitted[1]
     mixed = sp.vstack([X[:3], X[3:5] * 0.01]).tocsr()
-    whole = model.score_samples(X[:3])
     with pytest.warns(UserWarning, match="2 of 5 rows of X have no likelihood"):
-        interval = model.score_interval(mixed)
-    assert not interval.converged
-    with pytest.warns(UserWarning, match="2 of 5 rows"):
         assert not compare(model, model, mixed).converged
     model.set_params(on_nonconvergence="nan")
-    np.testing.assert_array_equal(model.score_samples(mixed), [*whole, np.nan, np.nan])
-    scores = model.score(mixed), model.score(X[:3] * 0.01), model.score_interval(mixed).mean
-    assert np.isnan(scores).all()
+    assert np.isnan(model.score(X[:3] * 0.01))
     assert np.isnan(model.perplexity(sp.vstack([X[:3], X[3:5] * 0.7])))
     model.set_params(on_nonconvergence="raise")
-    for method in (model.score, model.score_samples, model.score_interval, model.perplexity):
-        with pytest.raises(ValueError, match="2 of 5 rows of X have no likelihood"):
-            method(mixed)
+    with pytest.raises(ValueError, match="2 of 5 rows of X have no likelihood"):
+        model.perplexity(mixed)
 
 
 # ---- completion
@@ -220,7 +215,7 @@ def test_a_schedule_falls_from_the_first_temperature_to_one():
 
 @pytest.mark.parametrize("tempering", ["annealed", "global", "local"])
 @pytest.mark.parametrize("method", ["batch", "online"])
-@pytest.mark.parametrize(("max_iter", "n_cold"), [(1, 2), (2, 4), (5, 8)])
+@pytest.mark.parametrize(("max_iter", "n_cold"), [(1, 2), (5, 8)])
 def test_fit_always_ends_at_temperature_one(tempering, method, max_iter, n_cold):
     options = {"learning_method": method, "max_iter": max_iter}
     model = tempered(tempering=Tempering(tempering, n_temperatures=10), **options)

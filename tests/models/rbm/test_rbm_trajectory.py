@@ -16,7 +16,6 @@ from fused_programs import (
 from known_problems import all_rows
 from marks import large
 from sklearn.base import clone
-from sklearn.datasets import load_digits
 
 from sklpf import (
     AIS,
@@ -261,18 +260,3 @@ def test_coverage_through_checkpoints_that_have_nothing_to_do_with_the_model(est
         return make_path(seed=seed, n_hidden=5, n_visible=12, scale=0.5)
 
     check_coverage(build, estimator, n, **HONEST, least_converged=0.5)
-
-
-@pytest.mark.large
-@pytest.mark.parametrize("estimator", [BY_AIS, BY_TEMPERING, BY_RTS], ids=str)
-def test_coverage_on_digits(estimator):
-    X = (load_digits().data > 7).astype(float)
-
-    def build(seed):
-        rng = np.random.default_rng(seed)
-        some = X[rng.permutation(len(X))[:600]]
-        settings = {"n_chains": 50, "average": True, "track_trajectory": True}
-        rbm = BernoulliRBM(16, learning_rate=0.05, n_iter=30, random_state=seed, **settings)
-        return rbm.fit(some).path()
-
-    check_coverage(build, estimator, 50, **HONEST, least_converged=0.8, random_state=100)
