@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logsumexp
 from scipy.stats import chi2
 
-from sklpf._utils.numbers import Array, Booleans, Integers
+from sklpf._utils.numbers import Array, Integers
 from sklpf.exploration._target import Coordinates
 from sklpf.paths import Density, Mixture, StudentT
 
@@ -247,9 +248,7 @@ class Cover:
         """
         parts = [part for proposal in self.proposals for part in proposal.fitted.components]
         weights = np.concatenate([proposal.fitted.weights for proposal in self.proposals])
-        means = np.array([part.mean for part in parts])
-        near = [part.squared_distances(means) < radius_of(self.n_dimensions) for part in parts]
-        region_of_part = _connected(np.array(near))
+        region_of_part = regions_of_parts(parts)
         u = self.coordinates.of_points(x)
         joint = np.array([part.log_density(u) for part in parts]) + np.log(weights)[:, np.newaxis]
         return region_of_part[joint.argmax(axis=0)]
@@ -260,13 +259,13 @@ def log_mixture(log_densities: Array) -> Array:
     return logsumexp(log_densities, axis=0) - np.log(len(log_densities))
 
 
-def radius_of(d: int) -> float:
-    """Squared distance within which most of a part's mass lies, in units of its scale matrix."""
-    return float(chi2.ppf(_QUANTILE, d))
-
-
-def _connected(near: Booleans) -> Integers:
-    """Number of the group of each, where groups are joined by a symmetric closure of `near`."""
+def regions_of_parts(parts: Sequence[Any]) -> Integers:
+    """Return the number of the region of each part of a mixture: parts whose centres lie within
+    most of one another's mass are one.
+    """
+    means = np.array([part.mean for part in parts])
+    radius = chi2.ppf(_QUANTILE, means.shape[1])
+    near = np.array([part.squared_distances(means) < radius for part in parts])
     joined = near | near.T
     groups = np.arange(len(joined))
     for _ in range(len(joined)):

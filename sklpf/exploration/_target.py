@@ -9,6 +9,8 @@ from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf.paths import Box, Density, GeometricPath, evaluate_bisecting_failures, shown
 
+_FAR = (3.0, 10.0)  # times as far from the base's center
+
 
 class Coordinates:
     """Coordinates u in R^d of points x in a box.
@@ -109,6 +111,8 @@ class Evaluator:
             self._n_calls += 1
             if self._checkpoint is not None:
                 self._checkpoint.save("evaluations", self._n_calls, self._values)
+        elif self.path.budget is not None:
+            self.path.budget.spend(len(x))  # as when they were computed
         values = self._values[self.n : last]
         self.n = last
         infinite = values == np.inf
@@ -147,6 +151,13 @@ class Target:
     def sample_base(self, n: int, rng: np.random.Generator) -> Array:
         """Return coordinates of n draws from the base."""
         return self.coordinates.of_points(np.asarray(self.base.sample(n, rng), dtype=np.float64))
+
+    def far_points(self, n: int, rng: np.random.Generator) -> Array:
+        """Return coordinates of n points beyond the base: its draws, farther from its center where
+        a coordinate has no sides.
+        """
+        u = self.sample_base(n, rng)
+        return np.where(self.coordinates.is_closed, u, rng.choice(_FAR, (n, 1)) * u)
 
     def log_density(self, u: Array) -> Array:
         """Return the target's log density by u, shape (n,), in nats; -inf where it has none."""

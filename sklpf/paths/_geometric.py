@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from sklpf._utils.budget import Budget
 from sklpf._utils.numbers import Array, check_bool
 from sklpf._utils.random import Stream
 from sklpf._utils.warnings import Alarm
@@ -145,6 +146,7 @@ class GeometricPath(PointsPath):
     most_search_evaluations: float = np.inf  # of `regions`
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     density_name = "log_density"  # in errors: what the user calls it
+    budget: Budget | None = None  # from which evaluations are spent
 
     _counted = ("raw_log_density", "_target_gradient", "_target_and_slope")
 
@@ -375,7 +377,7 @@ class GeometricPath(PointsPath):
             In nats; NaN and infinity are kept.
         """
         values = self._call(self.log_density, position)
-        return values_of_shape("log_density", values, (len(position),))
+        return values_of_shape(self.density_name, values, (len(position),))
 
     def probe(self) -> list[str]:
         """Values of all functions at fixed points, to ten digits.
@@ -410,7 +412,8 @@ class GeometricPath(PointsPath):
         know.
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
-        are_compiled = self.vectorized and all(map(is_compiled, functions))
+        counts = self.budget is not None and self.budget.counts
+        are_compiled = self.vectorized and not counts and all(map(is_compiled, functions))
         base = getattr(self.base, "packed", None)
         if not are_compiled or base is None or self.grad_base is not None:
             return None
@@ -478,6 +481,8 @@ class GeometricPath(PointsPath):
         return gradients_of("grad_base", self._base_gradient(position), position), slope
 
     def _call(self, function, position):
+        if self.budget is not None and function is not self.grad_base:
+            self.budget.spend(len(position))
         # A copy, in the same layout: a function may write to its argument.
         position = position.copy(order="K")
         if self.vectorized:
@@ -497,6 +502,8 @@ class GeometricPath(PointsPath):
     def _target_and_slope(self, position):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
         assert self.value_and_grad is not None  # checked by the caller
+        if self.budget is not None:
+            self.budget.spend(len(position))
         position_copy = position.copy(order="K")
         found: Any
         if self.vectorized:

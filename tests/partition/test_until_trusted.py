@@ -19,6 +19,7 @@ from sklpf import (
     UntilTrusted,
 )
 from sklpf.models import LDAPath, RBMPath
+from sklpf.partition import RAISE
 
 
 @pytest.fixture
@@ -52,6 +53,12 @@ def test_which_attempt_counts(said, n_attempts, number, reason, gaussian):
     assert len(estimator.result_.diagnostics["attempt_std_error"]) == n_attempts
 
 
+def test_a_bound_is_not_enough():
+    rbm = BernoulliRBM.from_parameters(np.full((3, 4), 0.5), np.zeros(4), np.zeros(3))
+    fitted = UntilTrusted([RAISE(random_state=0), Exact()]).fit(rbm)
+    assert fitted.result_.statement == "exact"
+
+
 def test_no_attempt_begins_when_time_is_over(gaussian):
     said = [Says(trusted=False), Says()]
     late = quietly(UntilTrusted(said, max_seconds=1e-9), gaussian)
@@ -77,6 +84,18 @@ def test_later_attempts_begin_at_the_draws():
     estimator = UntilTrusted(random_state=0).fit(path, draws=draws)
     assert estimator.attempts_[-1].method == "AdaptiveSMC"
     assert abs(estimator.log_partition_) < 4.8 * estimator.log_partition_std_error_  # 1e-3
+
+
+def test_a_density_is_explored_first_and_a_smaller_tol_takes_draws_alone(gaussian):
+    rough, fine = (UntilTrusted(tol=tol, random_state=0).fit(gaussian) for tol in (0.1, 0.004))
+    for estimator in rough, fine:
+        assert [attempt.method for attempt in estimator.attempts_] == ["ImportanceSampling"]
+        error = estimator.log_partition_ - np.log(2 * np.pi)
+        assert abs(error) < 4.5 * estimator.log_partition_std_error_  # 7e-6
+    assert fine.log_partition_std_error_ <= 0.004
+    sweeps = [estimator.result_.sweeps for estimator in (rough, fine)]
+    assert sweeps[0]["exploration"] == sweeps[1]["exploration"] < 6000
+    assert sweeps[0].get("chains", 0) < sweeps[1]["chains"] < 30_000
 
 
 def test_draws_come_first(gaussian):

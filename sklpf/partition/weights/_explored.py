@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sklpf._utils.budget import note
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, seeded
@@ -29,8 +30,10 @@ if TYPE_CHECKING:
     from sklpf.partition._base import PartitionEstimator
 
 TWO_LEVELS = np.array([0.0, 1.0])
-_EVALUATIONS = (20_000, 4_000)  # at most, and for each dimension
-_SHARE_OF_EXPLORING = 0.75  # of the evaluations
+_EXPLORING = (15_000, 3_000)  # evaluations at most, and for each dimension
+_SHARE_OF_EXPLORING = 0.75  # of the most evaluations
+_MOST_GROWTH = 3.0  # times as many draws
+_DRAWS_MARGIN = 1.1  # in the number that `tol` needs
 _N_SCOUTS = 64  # of the check of tails
 
 
@@ -135,45 +138,61 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     require_base(path, "ImportanceSampling")
     stream = seeded(seed)
     most = estimator.max_evaluations
-    if most is None:
-        most = _EVALUATIONS[0] + _EVALUATIONS[1] * path.n_dimensions
+    budget = _EXPLORING[0] + _EXPLORING[1] * path.n_dimensions
+    if path.budget is not None and np.isfinite(path.budget.left()):
+        most = int(path.budget.left())
+    if most is not None:
+        budget = min(budget, int(_SHARE_OF_EXPLORING * most))
     evaluator = Evaluator(path, estimator._checkpoint(path, seed))
-    cover = explore(path, int(_SHARE_OF_EXPLORING * most), stream.of("exploring"), evaluator)
+    cover = explore(path, budget, stream.of("exploring"), evaluator)
     report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
     fresh = cover.fresh
+
+    def run_of(fresh, findings):
+        order = np.arange(len(fresh.log_weights))
+        return ExploredRun(
+            ladder=TWO_LEVELS,
+            sweeps={
+                "chains": evaluator.n - cover.n_evaluations,
+                "exploration": cover.n_evaluations,
+            },
+            log_f_rounding=path.log_f_rounding,
+            draws=Draws(fresh.points, fresh.log_weights, order).thinned(),
+            findings=findings,
+            cover=cover,
+            forward=fresh.log_weights,
+            explorers=fresh.explorers,
+            log_own=fresh.log_own,
+            tol=estimator.tol,
+        )
+
+    findings = None
+    if estimator.checks:
+        note(run_of(fresh, None))
+        findings = {"tails": _tails(path, cover, seed)}
+        if most is not None:
+            most -= findings["tails"].n_evaluations
     if cover.is_over and cover.efficiency >= EFFICIENT:
-        most = min(estimator.n_samples, most - cover.n_evaluations)
-        fresh = _drawn(cover, evaluator, most, estimator.tol, stream.of("draws"))
-    findings = {"tails": _tails(path, cover, stream.of("tails"))} if estimator.checks else None
-    order = np.arange(len(fresh.log_weights))
-    return ExploredRun(
-        ladder=TWO_LEVELS,
-        sweeps={
-            "chains": evaluator.n - cover.n_evaluations,
-            "exploration": cover.n_evaluations,
-        },
-        log_f_rounding=path.log_f_rounding,
-        draws=Draws(fresh.points, fresh.log_weights, order).thinned(),
-        findings=findings,
-        cover=cover,
-        forward=fresh.log_weights,
-        explorers=fresh.explorers,
-        log_own=fresh.log_own,
-        tol=estimator.tol,
-    )
+        n_draws = estimator.n_samples
+        if most is not None:
+            n_draws = min(n_draws, most - cover.n_evaluations)
+        fresh = _drawn(cover, evaluator, n_draws, estimator.tol, stream.of("draws"))
+    return run_of(fresh, findings)
 
 
 def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, stream: Stream) -> Any:
     """Fresh draws of the cover and more of them, up to `tol`."""
     fresh = cover.fresh
     rng = stream.generator()
-    n_each = len(fresh.log_weights) // 2
-    while len(fresh.log_weights) < most:
-        shape = pareto_shape(fresh.log_weights)
-        error = stratified_error(fresh.log_weights, fresh.explorers)
-        if tol is not None and error <= tol and shape <= largest_shape(len(fresh.log_weights)):
-            break
-        n = min(n_each, (most - len(fresh.log_weights) + 1) // 2)
+    while (n_drawn := len(fresh.log_weights)) < most:
+        growth = _MOST_GROWTH
+        if tol is not None:
+            shape = pareto_shape(fresh.log_weights)
+            error = stratified_error(fresh.log_weights, fresh.explorers)
+            if error <= tol and shape <= largest_shape(n_drawn):
+                break
+            growth = float(np.clip(_DRAWS_MARGIN * (error / tol) ** 2, 1.5, _MOST_GROWTH))
+        n = (min(int(growth * n_drawn), most) - n_drawn + 1) // 2
         points = np.concatenate([cover.sample_of(k, n, rng) for k in (0, 1)])
         explorers = np.repeat([0, 1], n)
         log_f = evaluator.log_density(points)
@@ -184,12 +203,16 @@ def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, str
     return fresh
 
 
-def _tails(path: GeometricPath, cover: Cover, stream: Stream) -> Tails:
-    """Return what the check of tails finds of the target against the cover."""
+def _tails(path: GeometricPath, cover: Cover, seed: int) -> Tails:
+    """Return what the check of tails finds of the target against the cover, and against the base
+    where there is no cover yet, of which all the weight may be that of one point.
+    """
     covered = copy.copy(path)
-    covered.base = cover
-    covered.grad_base = None
+    if cover.is_over:
+        covered.base = cover
+        covered.grad_base = None
     covered, evaluations = covered.counted()
+    stream = seeded(seed).of("tails")
     rng = stream.of("scouts").generator()
     weights = np.exp(cover.fresh.log_weights - log_mean_exp(cover.fresh.log_weights))
     points = cover.fresh.points[rng.choice(len(weights), _N_SCOUTS, p=weights / weights.sum())]
