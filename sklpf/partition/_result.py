@@ -183,9 +183,8 @@ class PartitionResult(Readable):
     @property
     def draws(self) -> Draws | None:
         """At most a thousand draws from the target with their weights and independent groups, of
-        `AIS`, `HAIS`, `ImportanceSampling`, `SMC`, `ParallelTempering`, `MarkovMixture`, `RTS` and
-        of what reads their runs. None with rows: fit on ``path.row(t)`` for those of row t. None in
-        the result that a model keeps.
+        every estimator that moves chains or weighs draws. None with rows: fit on ``path.row(t)``
+        for those of row t. None in the result that a model keeps.
         """
         return self.diagnostics.get("draws")
 

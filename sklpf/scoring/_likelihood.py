@@ -54,7 +54,7 @@ from sklpf.scoring._baseline import (
 )
 from sklpf.scoring._scored import Scored, ScoreInterval, check_interval, interval_of
 
-log = logging.getLogger("sklpf").warning
+log_warning = logging.getLogger("sklpf").warning
 
 # share of the rows whose error may be unknown: errors that no check sees are then small too
 _MOST_UNTRUSTED = 0.05
@@ -196,8 +196,8 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     def _remedy_of_worse(self) -> str:
         """Advice on what to change about a model that is worse than its baseline."""
         parameters = self.get_params(deep=False)
-        raised = [name for name in ("n_iter", "max_iter", "n_components") if name in parameters]
-        remedies = [f"raise {' or '.join(raised)}"] if raised else []
+        sizes = [name for name in ("n_iter", "max_iter", "n_components") if name in parameters]
+        remedies = [f"raise {' or '.join(sizes)}"] if sizes else []
         if "learning_rate" in parameters:
             remedies.insert(0, "lower learning_rate")
         if not self._discrete:
@@ -208,7 +208,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         """Warn once of a model that is worse than its baseline."""
         message = "" if baseline is None else baseline.sentence(score, self._unit)
         if message and self.on_nonconvergence == "nan":
-            log(message)
+            log_warning(message)
         elif message:
             warn(message)
 
@@ -344,7 +344,7 @@ def impossible(log_probabilities: Array, std_error: Any) -> str | None:
     most = threshold("below-the-bound", "sum_errors") * std_error
     if not log_sum > most + threshold("below-the-bound", "rounding"):  # also a NaN
         return None
-    impossible = raised(
+    alarm = raised(
         "below-the-bound",
         "probabilities",
         "probabilities",
@@ -352,7 +352,7 @@ def impossible(log_probabilities: Array, std_error: Any) -> str | None:
         log_sum=log_sum,
         error=std_error,
     )
-    return str(impossible)
+    return str(alarm)
 
 
 def report(model: Any, message: str) -> None:
@@ -360,7 +360,7 @@ def report(model: Any, message: str) -> None:
     if model.on_nonconvergence == "raise":
         raise RuntimeError(message)
     if model.on_nonconvergence == "nan":
-        log(message)
+        log_warning(message)
     else:
         warn(message, ConvergenceWarning)
 
@@ -372,7 +372,7 @@ def report_rows(model: Any, message: str) -> None:
     if model.on_nonconvergence == "raise":
         raise ValueError(message)
     if model.on_nonconvergence == "nan":
-        log(message)
+        log_warning(message)
     else:
         warn(message)
 
@@ -701,7 +701,7 @@ def judge_rows(
     unknown = ~trusted & ~result.diagnostics["imprecise"]
     few = np.mean(unknown) <= _MOST_UNTRUSTED
     if tolerates and few and _is_negligible(off, values, trusted):
-        log(f"rows that are not trusted hardly move the mean: {reason}")
+        log_warning(f"rows that are not trusted hardly move the mean: {reason}")
         return RowErrors(below + off, above + off, (), usable)
     untrusted = f"likelihoods are not to be trusted: {reason}"
     report(model, untrusted)
