@@ -74,3 +74,12 @@ def test_each_threshold_stands_in_the_row_of_its_kind_and_is_used():
         }
         unused = row.thresholds.keys() - {name for k, name in asked if k == kind}
         assert unused <= filled_in | shared, kind
+
+
+def test_a_search_by_a_printed_sentence_finds_its_paragraph():
+    """Every word of a sentence that is no number stands in the paragraph of its kind."""
+    paragraphs = dict(re.findall(r"### ([\w-]+)\n(.*?)(?=\n### |\Z)", page(), re.DOTALL))
+    for kind, row in KINDS.items():
+        for sentence in row.sentences.values():
+            printed = re.sub(r"\{[^{}]*\}", " ", sentence)
+            assert set(re.findall(r"\w+", printed)) <= set(re.findall(r"\w+", paragraphs[kind]))

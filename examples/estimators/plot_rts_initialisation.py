@@ -28,7 +28,7 @@ from sklearn.datasets import load_digits
 
 from sklpf import BernoulliRBM, Exact
 from sklpf.paths import Stream, make_ladder, stream_key
-from sklpf.programs._programs import Chains, log_q_sums, temper
+from sklpf.programs import Chains, log_q_sums, temper
 from sklpf.testing import find_shared_data
 from sklpf.transitions import Gibbs
 
@@ -120,3 +120,7 @@ axes[0, 0].set_ylabel("log Z estimate")
 axes[1, 0].set_ylabel("log c")
 axes[0, 0].legend()
 figure.savefig("plot_rts_initialisation.png", dpi=110)
+
+# %%
+# It rises to within some nats of the exact log Z in eight rounds of 50 sweeps;
+# by counts alone a third of the way is left after as many.

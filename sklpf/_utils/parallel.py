@@ -27,6 +27,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from sklpf._utils import progress as _progress
+from sklpf._utils.budget import BudgetSpent, current_budget, evaluations_here, in_stage
 
 
 class _BLASLimit:
@@ -159,9 +160,33 @@ def own_arithmetic() -> Iterator[None]:
 
 
 def _task(position, function, *arguments):
-    """Run one task, in whatever thread or process, and return its position and result."""
+    """Run one task, in whatever thread or process, and return its position and result, how many
+    evaluations it made, and its process. A budget that is spent comes back as the result.
+    """
+    before = evaluations_here()
     with one_blas_thread():
-        return position, function(*arguments)
+        try:
+            result = function(*arguments)
+        except BudgetSpent as spent:
+            result = spent
+    return position, result, evaluations_here() - before, os.getpid()
+
+
+def _arrived(arriving: Any) -> Iterator[tuple[int, Any, int]]:
+    """Positions, results and evaluations of tasks as they arrive.
+
+    Raises
+    ------
+    BudgetSpent
+        If a task, or all together, have spent the current budget.
+    """
+    budget = current_budget()
+    for position, result, n_evaluations, process in arriving:
+        if budget is not None:
+            budget.arrived(n_evaluations, process)
+        if isinstance(result, BudgetSpent):
+            raise result
+        yield position, result, n_evaluations
 
 
 _IDLE_WORKERS: ContextVar[dict[tuple, Parallel] | None] = ContextVar("idle_workers", default=None)
@@ -250,7 +275,7 @@ def parallel_map(
         tasks = (delayed(_task)(i, function, item) for i, item in enumerate(items))
         arriving = parallel(tasks)
         try:
-            for position, result in arriving:
+            for position, result, _ in _arrived(arriving):
                 results[position] = result
                 if on_result is not None:
                     on_result(position, result)
@@ -262,6 +287,41 @@ def parallel_map(
                 arriving.throw(error)
             raise
     return results
+
+
+_EVALUATION_JOBS: ContextVar[int | None] = ContextVar("evaluation_jobs", default=1)
+
+
+@contextlib.contextmanager
+def evaluating(n_jobs: int | None) -> Iterator[None]:
+    """A context in which a user's function is evaluated by as many workers as `n_jobs` stands for,
+    but within tasks: these run in parallel already.
+    """
+    token = _EVALUATION_JOBS.set(n_jobs)
+    try:
+        yield
+    finally:
+        _EVALUATION_JOBS.reset(token)
+
+
+def evaluate_parts(
+    function: Callable[[Any], Any],
+    parts: Sequence[Any],
+    seconds: float,
+    *,
+    worthwhile: float = 0.005,  # seconds
+) -> list[Any]:
+    """Return [function(part) for part in parts], by the workers of the fit if that is expected to
+    take so many seconds that these pay.
+    """
+    n_jobs = _EVALUATION_JOBS.get()
+    if n_jobs == 1 or len(parts) < 2 or seconds < worthwhile:
+        return [function(part) for part in parts]
+    if joblib.effective_n_jobs(n_jobs) == 1:
+        return [function(part) for part in parts]
+    with _workers(n_jobs, len(parts)) as workers:
+        arriving = workers(delayed(_task)(i, function, part) for i, part in enumerate(parts))
+        return [result for _, result, _ in _arrived(arriving)]
 
 
 def n_threads_for(n_jobs: int | None) -> int:
@@ -393,24 +453,32 @@ def run_segments(
         so_far(end, carries) is what the run arrived at after some steps, for its lines of progress.
     """
     done = [0] * n_blocks
+    spent = [0] * n_blocks
+    budget = current_budget()
     with one_blas_thread():
         carries = [start(block) for block in range(n_blocks)]
         if checkpoint is not None:
             for block in range(n_blocks):
-                done[block], carries[block] = checkpoint.load(f"{stage}-{block}", carries[block])
+                kept = checkpoint.load(f"{stage}-{block}", (carries[block], spent[block]))
+                done[block], (carries[block], spent[block]) = kept
+                if budget is not None:
+                    budget.add(int(spent[block]))
         n_tasks = n_blocks * (len(bounds) - 1) - sum(done)
-        with _progress.stage(stage, n_tasks) as task_done, _workers(n_jobs, n_blocks) as parallel:
+        reported = _progress.stage(stage, n_tasks)
+        with reported as task_done, _workers(n_jobs, n_blocks) as parallel, in_stage(stage) as part:
             for segment, (begin, end) in enumerate(zip(bounds, bounds[1:])):
                 tasks = (
                     delayed(_task)(block, advance, block, begin, end, carries[block])
                     for block in range(n_blocks)
                     if done[block] <= segment
                 )
-                for block, carry in parallel(tasks):
+                for block, carry, n_evaluations in _arrived(parallel(tasks)):
                     carries[block] = carry
+                    spent[block] += n_evaluations
+                    part.share += 1 / n_tasks
                     task_done()
                     if checkpoint is not None:
-                        checkpoint.save(f"{stage}-{block}", segment + 1, carry)
+                        checkpoint.save(f"{stage}-{block}", segment + 1, (carry, spent[block]))
                 if so_far is not None and max(done) <= segment + 1:
                     task_done(0, functools.partial(so_far, end, carries))
     return carries

@@ -20,6 +20,7 @@ from sklpf.scoring import (
     IntervalOfMean,
     OtherDensity,
     Scored,
+    ScoreDifference,
     ScoreInterval,
     best_first,
     check_same_kind,
@@ -126,17 +127,17 @@ class ModelComparison(Comparison):
     scores : dict of str to ScoreInterval
         Every model's mean log-likelihood per row, the best first: by the mean, those that did not
         converge last.
-    differences : dict of str to ScoreInterval
+    differences : dict of str to ScoreDifference
         Mean difference from the first model, paired by rows, of every other one; usually negative.
     """
 
     scores: dict[str, ScoreInterval]
-    differences: dict[str, ScoreInterval]
+    differences: dict[str, ScoreDifference]
 
     _header = ("these fits", "log-likelihood", "difference from the first", "")
 
     def _details(self, name: str) -> dict[str, Any]:
-        return {"method": self._shown(name).method}
+        return {"method": getattr(self._shown(name), "method", "")}
 
     def _remarks(self, name: str) -> list[str]:
         notes = (*self.scores[name].notes, *self._shown(name).notes)
@@ -228,7 +229,7 @@ def compare(
 
     Returns
     -------
-    interval : ScoreInterval
+    interval : ScoreDifference
         The difference of two models: ``mean``, its intervals ``sampling``, ``partition`` (the two
         log Z) and ``combined``, ``converged`` and ``reasons``; ``method`` says which ratio was
         used. Not converged if one of the models' numbers is not trusted, or if both ratios differ
@@ -325,7 +326,7 @@ def check_per(name: str, model: object, per: str | None) -> None:
         )
 
 
-def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
+def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreDifference:
     """The paired difference of two models on the same rows."""
     reasons = [
         f"{entrant.name}: {reason}" for entrant in (a, b) for reason in entrant.scored.reasons
@@ -351,7 +352,8 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreInterval:
     known = [entrant.scored.scatter for entrant in (a, b) if np.isfinite(entrant.scored.scatter)]
     scatter = float(np.linalg.norm(known)) if known else np.nan
     scored = Scored(values, below, above, tuple(reasons), a.scored.unit, scatter)
-    return interval_of(scored, level, "difference" if direct is None else "direct")
+    method = "difference" if direct is None else "direct"
+    return ScoreDifference(**vars(interval_of(scored, level)), method=method)
 
 
 def _last_step(name, estimator, X):

@@ -20,7 +20,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import indexable
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples
 
 from sklpf._utils import __version__
@@ -456,22 +456,24 @@ def _check_rows(named, X, y, groups):
         raise type(error)(
             f"X, and y and groups where they are given, must hold one entry for each row: {error}"
         ) from error
-    if any(not isinstance(estimator, Pipeline) for estimator in named.values()) and _has_nan(X):
+    alone = [estimator for estimator in named.values() if not isinstance(estimator, Pipeline)]
+    if alone and not _are_finite(X, all(get_tags(model).input_tags.allow_nan for model in alone)):
         raise ValueError(
             "X holds NaN or infinity: remove these rows, or give pipelines that begin with an"
-            " imputer as candidates"
+            " imputer as candidates (models such as CategoricalRBM take NaN as they are)"
         )
     if groups is not None:
         _, groups = np.unique(np.asarray(groups), return_inverse=True)
     return X, y, groups
 
 
-def _has_nan(X) -> bool:
+def _are_finite(X, may_be_nan: bool) -> bool:
     values = X.data if sp.issparse(X) else X
     try:
-        return not np.all(np.isfinite(as_float64(values, "X")))
+        values = as_float64(values, "X")
     except (TypeError, ValueError):
-        return False  # no numbers: the models say what they need
+        return True  # no numbers: the models say what they need
+    return bool(np.all(np.isfinite(values) | (may_be_nan & np.isnan(values))))
 
 
 def _seed(random_state) -> int:

@@ -19,7 +19,7 @@ from sklpf.display._drawing import (
     legend_above,
 )
 from sklpf.partition import EvidenceComparison
-from sklpf.scoring import ScoreInterval, sampled_units
+from sklpf.scoring import ScoreDifference, ScoreInterval, sampled_units
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -208,7 +208,9 @@ def _drawn(result: PartitionResult, name: str | None) -> dict[str, Any]:
             for of, one in (("differences", "difference"), ("probabilities", "probability"))
         }
     if isinstance(result, ScoreInterval):
-        part = "differences" if result.method else "scores"  # of `compare`, or of one model
+        part = (
+            "differences" if isinstance(result, ScoreDifference) else "scores"
+        )  # of `compare`, or of one model
         return {part: {name or part.removesuffix("s").replace("score", "model"): result}}
     scores = result if isinstance(result, Mapping) else {}
     if scores and all(isinstance(one, ScoreInterval) for one in scores.values()):

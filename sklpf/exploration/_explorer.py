@@ -45,6 +45,8 @@ class Explorer:
     Parameters
     ----------
     target : Target
+    n_effective : float
+        Effective number of points at which beta may rise.
     stream : Stream
 
     Attributes

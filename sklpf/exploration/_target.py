@@ -111,6 +111,8 @@ class Evaluator:
             self._n_calls += 1
             if self._checkpoint is not None:
                 self._checkpoint.save("evaluations", self._n_calls, self._values)
+        elif self.path.budget is not None:
+            self.path.budget.spend(len(x))  # as when they were computed
         values = self._values[self.n : last]
         self.n = last
         infinite = values == np.inf

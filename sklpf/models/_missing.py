@@ -152,9 +152,11 @@ class BinaryStates:
 
     def hidden_means(self, shares: Array, fields: Array) -> Array:
         """Return the probabilities of the hidden units (j,)."""
-        likely = np.flatnonzero(shares > _NEGLIGIBLE)
-        v = bits(likely, len(self.bias))
-        return shares[likely] @ expit(v @ self.weights.T + fields[self.hidden])
+        means = np.zeros(len(self.hidden))
+        for likely in _likely_states(shares, max(self.weights.shape)):
+            v = bits(likely, len(self.bias))
+            means += shares[likely] @ expit(v @ self.weights.T + fields[self.hidden])
+        return means
 
     def visible_means(self, shares: Array) -> Array:
         """Return the means of the missing units (m,)."""
@@ -185,8 +187,10 @@ class HiddenStates:
 
     def visible_means(self, shares: Array) -> Array:
         """Return the means of the missing units (m,)."""
-        likely = np.flatnonzero(shares > _NEGLIGIBLE)
-        return shares[likely] @ self.units.means(self._inputs(likely))
+        means = np.zeros(len(self.bias))
+        for likely in _likely_states(shares, max(self.weights.shape)):
+            means += shares[likely] @ self.units.means(self._inputs(likely))
+        return means
 
     def draw(self, shares: Array, rng: np.random.Generator) -> Array:
         """Return missing units (m,) drawn in proportion to shares."""
@@ -199,6 +203,14 @@ class HiddenStates:
 
 
 States = VisibleStates | BinaryStates | HiddenStates
+
+
+def _likely_states(shares: Array, width: int) -> Iterator[Integers]:
+    """Yield blocks of the states that matter for means of `width` numbers each."""
+    likely = np.flatnonzero(shares > _NEGLIGIBLE)
+    n = max(1, _MOST_NUMBERS // width)
+    for begin in range(0, len(likely), n):
+        yield likely[begin : begin + n]
 
 
 def bit_means(shares: Array) -> Array:

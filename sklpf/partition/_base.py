@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -14,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils import __version__
 from sklpf._utils import progress as _progress
+from sklpf._utils.budget import Budget, BudgetSpent, current_budget, within
 from sklpf._utils.parallel import (
     Checkpoint,
+    evaluating,
     fingerprint,
     keeping_workers,
     own_arithmetic,
@@ -24,6 +27,7 @@ from sklpf._utils.parallel import (
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import (
     N_JOBS,
+    POSITIVE,
     BaseEstimator,
     CallbackSupportMixin,
     FittedAttributes,
@@ -38,15 +42,18 @@ from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks import Finding, Findings, Work, collect
 from sklpf.partition.checks.missed_mass import regions_to_cover
-from sklpf.paths import Path, has
-from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs
+from sklpf.paths import GeometricPath, Path, has, is_own_density
+from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs, thinned
 from sklpf.transitions import Transition, default_move
 
 EXECUTION_PARAMETERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
+BUDGET: dict[str, Any] = {"max_evaluations": [at_least(1), None], "max_seconds": [POSITIVE, None]}
+_BUDGETED = 0.35  # share of what is left, for forward chains: reverse chains and checks follow
 SAMPLING: dict[str, Any] = {
     "transition": [Instance(Transition, "a move (such as HMC())"), None],
     "checkpoint": [str, os.PathLike, None],
     "checks": ["boolean"],
+    **BUDGET,
     "random_state": ["random_state"],
     "n_jobs": N_JOBS,
     "verbose": ["verbose"],
@@ -188,6 +195,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     # of the runs that it makes or can read
     _run_class: ClassVar[type[Run] | tuple[type[Run], ...]] = ()
     _keeps_draws = True  # where it can: not of many rows
+    _shortens_ladder = False  # where the budget is too small for all levels
 
     def _sample(self, path: Path, seed: int) -> Run:
         """Run chains on the path and return what they leave."""
@@ -254,6 +262,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _estimate_path(self, path: Path) -> PartitionResult:
         seed = self._seed()
+        budget = self._budget(path)
         if path.n_rows is not None:
             if getattr(self, "starts", None) is not None:
                 raise ValueError(
@@ -261,10 +270,44 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                     " drawn for it"
                 )
             return estimate_rows(self, path, seed)
-        if not self._run_class:
-            return self._estimate(path, seed)
-        self.run_, result = _run_and_cover(self, path, seed)
+        if budget is not None and isinstance(path, GeometricPath):
+            path = copy.copy(path)
+            path.budget = budget
+        with within(budget) as noted, evaluating(getattr(self, "n_jobs", None)):
+            if not self._run_class:
+                return self._estimate(path, seed)
+            try:
+                self.run_, result = _run_and_cover(self, path, seed)
+            except BudgetSpent as spent:
+                result = self._stopped(path, noted, spent)
+        if budget is not None and budget.n:
+            result.diagnostics["n_evaluations"] = budget.n
         return result
+
+    def _budget(self, path: Path) -> Budget | None:
+        """The budget of a fit: its own, or that of the fit that it is a part of."""
+        max_evaluations, max_seconds = (getattr(self, name, None) for name in BUDGET)
+        outer = current_budget()
+        if not self._run_class or (max_evaluations is None and max_seconds is None):
+            return outer and Budget.rest_of(outer)
+        if max_evaluations is not None and not is_own_density(path):
+            raise evaluations_of_own_densities(path)
+        if path.n_rows is not None:
+            raise ValueError("max_seconds must be None for a path with rows, which are all needed")
+        return Budget(max_evaluations, max_seconds, outer)
+
+    def _stopped(self, path: Path, noted: list[Run], spent: BudgetSpent) -> PartitionResult:
+        """The best that was noted until the budget was spent, which is not trusted."""
+        sentence = "stopped" if noted else "nothing yet"
+        seen = {name: getattr(spent, name) for name in ("spent", "parameter", "needed")}
+        alarm = raised("budget-spent", sentence, **seen)
+        if not noted:
+            return PartitionResult(type(self).__name__, np.nan, np.nan, alarms=(alarm,))
+        run = self._with_reading_options(noted[-1])
+        findings = {**(run.findings or {}), "budget": Finding(alarms=(alarm,))}
+        run = replace(run, base=path.base_chosen, findings=findings)
+        self.run_ = run
+        return self._read(run)
 
     def _as_path(self, path) -> Path:
         """The path that is meant, of points of R^d where moves need these."""
@@ -324,14 +367,28 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _plans(self, paths: Sequence[Path], seeds: Sequence[int], n_chains: int) -> list[Plan]:
         """The plans of several rows."""
         move = self._transition(paths[0])
-        return plan_runs(paths, move, self.ladder, self.n_temperatures, n_chains, seeds)
+        budget = current_budget()
+        n_before = 0 if budget is None else budget.n
+        began = time.time()
+        plans = plan_runs(paths, move, self.ladder, self.n_temperatures, n_chains, seeds)
+        n_sweeps = sum(plan.n_sweeps for plan in plans)
+        if budget is None or not self._shortens_ladder or not n_sweeps:
+            return plans
+        seconds = (time.time() - began) / n_sweeps
+        n_affordable = budget.affords((budget.n - n_before) / n_sweeps, seconds)
+        n_most = len(plans[0].path.ladder)
+        n_levels = int(min(_BUDGETED * n_affordable / n_chains, n_most))
+        if n_levels == n_most:
+            return plans
+        _progress.report(lambda: f"{n_levels} levels, for which the budget is enough")
+        return [thinned(plan, max(2, n_levels)) for plan in plans]
 
     def _number_parameters(self) -> dict[str, Any]:
         """The parameters that numbers depend on."""
         return {
-            name: value
+            name: type(value).__name__ if isinstance(value, PartitionEstimator) else value
             for name, value in self.get_params().items()
-            if name not in EXECUTION_PARAMETERS
+            if name.rpartition("__")[2] not in EXECUTION_PARAMETERS
         }
 
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:
@@ -345,6 +402,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
         parameters = self._number_parameters()
         parameters.pop("random_state", None)
+        if isinstance(path, GeometricPath):
+            path = copy.copy(path)
+            path.budget = None  # whose clock goes on
         versions = (__version__, np.__version__, numba.__version__)
         # the number of moves may belong to the path's class
         parts = (type(self), path, path.ladder, path.n_moves_per_segment, path.probe())
@@ -358,6 +418,8 @@ class SamplingEstimator(PartitionEstimator):
     transition: Transition | None = None
     checkpoint: str | os.PathLike[str] | None = None
     checks: bool = True
+    max_evaluations: int | None = None
+    max_seconds: float | None = None
     random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
     verbose: int = 0
@@ -438,6 +500,14 @@ def _one_of(runs: Sequence[Any], place: int, **found: Any) -> Any:
         run,
         sweeps=run.sweeps | {"other tries": sum(each.n_sweeps for each in others)},
         findings={**run.findings, "second_try": second_try},
+    )
+
+
+def evaluations_of_own_densities(path: Path) -> ValueError:
+    """Return the error that evaluations of this path are not counted."""
+    return ValueError(
+        "max_evaluations counts calls of a density of your own on R^d, and must be None for a"
+        f" {type(path).__name__}: give max_seconds"
     )
 
 

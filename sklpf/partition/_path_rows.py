@@ -27,7 +27,6 @@ from sklpf.partition._result import PartitionResult, total_cost
 from sklpf.partition.alarms import is_imprecise, raised, threshold
 from sklpf.paths import Path, has, require
 from sklpf.programs import n_tuning_moves
-from sklpf.uncertainty import standard_error
 
 if TYPE_CHECKING:
     from sklpf.partition._base import PartitionEstimator
@@ -191,9 +190,12 @@ def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> Par
         "mean": float(log_partition.mean()),
         "mean_std_error": float(np.sqrt(np.sum((counts * numbers[1]) ** 2)) / len(row_of)),
     }
-    if len(row_of) > 1 and not np.isnan(gaps).any():
-        diagnostics["gap"] = float(gaps[row_of].mean())
-        diagnostics["gap_std_error"] = standard_error(gaps[row_of])
+    n = len(results)
+    if n > 1 and not np.isnan(gaps).any():
+        shares = counts / len(row_of)
+        diagnostics["gap"] = float(shares @ gaps)
+        terms = shares * (gaps - diagnostics["gap"])  # of the mean, one a distinct row
+        diagnostics["gap_std_error"] = float(np.sqrt(n / (n - 1) * np.sum(terms**2)))
     return PartitionResult(
         method=results[0].method,
         log_partition=log_partition,

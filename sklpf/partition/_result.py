@@ -137,6 +137,8 @@ class PartitionResult(Readable):
                 raise TypeError(f"{name} must be real numbers in nats, got {given:.40}")
         if not all(isinstance(number, Real) for number in self.sweeps.values()):
             raise TypeError(f"sweeps must be numbers by purpose, got {self.sweeps!r:.80}")
+        # of NumPy's integers, which JSON does not know
+        object.__setattr__(self, "sweeps", {key: int(n) for key, n in self.sweeps.items()})
         if not isinstance(self.alarms, tuple):
             raise TypeError(f"alarms must be a tuple of Alarm, got {self.alarms!r:.80}")
         if str(self.statement) not in STATEMENTS:
@@ -181,9 +183,8 @@ class PartitionResult(Readable):
     @property
     def draws(self) -> Draws | None:
         """At most a thousand draws from the target with their weights and independent groups, of
-        `AIS`, `HAIS`, `ImportanceSampling`, `SMC`, `ParallelTempering`, `MarkovMixture`, `RTS` and
-        of what reads their runs. None with rows: fit on ``path.row(t)`` for those of row t. None in
-        the result that a model keeps.
+        every estimator that moves chains or weighs draws. None with rows: fit on ``path.row(t)``
+        for those of row t. None in the result that a model keeps.
         """
         return self.diagnostics.get("draws")
 
@@ -194,6 +195,13 @@ class PartitionResult(Readable):
         """
         is_nan = np.isnan(self.log_partition) | np.isnan(self.std_error)
         return not self.alarms and not np.any(is_nan)
+
+    @property
+    def is_estimate(self) -> bool:
+        """True if the number is no bound and no approximation, so that its error holds to both
+        sides.
+        """
+        return self.statement in ("exact", "enclosed", "estimate")
 
     @property
     def reasons(self) -> tuple[str, ...]:

@@ -491,9 +491,20 @@ KINDS: dict[str, AlarmKind] = {
             "levels": "raise n_temperatures",
             "filters": "raise n_filters, or give n_particles",
             "attempts": "give more estimators, or raise tol",
-            "late attempts": "raise max_seconds, or raise tol",
+            "late attempts": "raise the budget, or raise tol",
         },
         severity="imprecise",
+    ),
+    "budget-spent": AlarmKind(
+        "All evaluations or seconds that were allowed are spent. The number, if there is one, comes"
+        " from what was over by then, and some of its checks are lacking.",
+        "max_evaluations, max_seconds",
+        {},
+        {
+            "stopped": "{spent} were spent before the run and its checks were over",
+            "nothing yet": "{spent} were spent before there was an estimate",
+        },
+        {"": "raise {parameter}{needed}"},
     ),
     "no-usable-estimate": AlarmKind(
         "The error is so large that the number says nothing. Look at the base first: the mode with"

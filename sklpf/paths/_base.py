@@ -22,6 +22,8 @@ if TYPE_CHECKING:  # what a path may have is there, to type checkers: `has` asks
 else:
     _Optional = object
 
+_ENDS = np.array([0.0, 1.0])  # the ladder of a path without another
+_ENDS.setflags(write=False)
 _N_PROBED = 8  # states at which a user's path is evaluated, to be recognised
 
 
@@ -120,7 +122,7 @@ class Path(_Optional):
     True
     """
 
-    ladder: Array = np.array([0.0, 1.0])
+    ladder: Array = _ENDS
     base_log_partition: float | None = None
     n_moves_per_segment: int = 100
     n_chains_per_block: int | None = None

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from scipy import linalg, stats
 from scipy.special import betaln, erf, gammaln, log_ndtr, softmax
 
-from sklpf._utils.numbers import Array, as_float64, check_scale, check_squares
+from sklpf._utils.numbers import LOG_TAU, Array, as_float64, check_scale, check_squares
 from sklpf.paths._box import Box
 from sklpf.paths._climbs import climb, functions_for_climbs
 from sklpf.paths._functions import check_callable
@@ -296,7 +296,7 @@ class Gaussian(_Elliptical):
 
     def __init__(self, mean: ArrayLike, covariance: ArrayLike) -> None:
         d = np.size(mean)
-        super().__init__(mean, "covariance", covariance, -0.5 * d * np.log(2 * np.pi))
+        super().__init__(mean, "covariance", covariance, -0.5 * d * LOG_TAU)
 
     @classmethod
     def fit(cls, points: ArrayLike) -> Self:

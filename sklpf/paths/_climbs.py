@@ -323,13 +323,15 @@ def mirrored(mode: Array, most: int, rng: np.random.Generator) -> Array:
     d = len(mode)
     chosen = rng.permutation(d + 1 + d * (d - 1) // 2)[:most]  # all points would not fit in memory
     points = np.tile(mode, (len(chosen), 1))
-    first, second = np.triu_indices(d, 1)
+    last = np.cumsum(np.arange(d - 1, 0, -1))  # numbers of pairs (i, j > i) up to those of each i
     for point, which in zip(points, chosen):
         if which < d:
             point[which] *= -1
         elif which == d:
             point *= -1
         else:
-            i, j = first[which - d - 1], second[which - d - 1]
+            pair = which - d - 1
+            i = np.searchsorted(last, pair, side="right")
+            j = d - (last[i] - pair)
             point[[i, j]] = point[[j, i]]
     return points

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
+from sklpf._utils.budget import Budget
 from sklpf._utils.numbers import Array, check_bool
 from sklpf._utils.random import Stream
 from sklpf._utils.warnings import Alarm
@@ -30,10 +31,12 @@ from sklpf.paths._climbs import functions_for_climbs
 from sklpf.paths._functions import (
     check_callable,
     check_functions,
+    evaluate,
     gradients_of,
     is_compiled,
     log_base_of,
     log_densities_of,
+    pool_of,
     shown,
     values_of_shape,
 )
@@ -82,6 +85,10 @@ class GeometricPath(PointsPath):
         it, and so are the Gaussians of a `Mixture`.
     vectorized : bool, default=True
         False: the functions take one point (d,) and give a number, and a gradient (d,).
+    pool : object or None, default=None
+        With ``vectorized=False``: workers of your own, with ``map(function, points)``, such as
+        those of multiprocessing, concurrent.futures or schwimmbad, which evaluate the functions.
+        None: those of an estimator's `n_jobs` do, where a function takes long.
     ladder : array-like of shape (K,), default=(0, 1)
         Inverse temperatures. Estimators replace it by their own.
 
@@ -145,6 +152,7 @@ class GeometricPath(PointsPath):
     most_search_evaluations: float = np.inf  # of `regions`
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     density_name = "log_density"  # in errors: what the user calls it
+    budget: Budget | None = None  # from which evaluations are spent
 
     _counted = ("raw_log_density", "_target_gradient", "_target_and_slope")
 
@@ -158,10 +166,12 @@ class GeometricPath(PointsPath):
         grad_base: Callable[[Any], Any] | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         vectorized: bool = True,
+        pool: object = None,
         ladder: ArrayLike = (0.0, 1.0),
     ):
         check_callable(log_density, grad=grad, value_and_grad=value_and_grad, grad_base=grad_base)
         check_bool(vectorized, "vectorized")
+        self.pool = pool_of(pool, vectorized)
         if value_and_grad is not None:
             if grad is not None:
                 raise ValueError("give grad or value_and_grad, not both")
@@ -375,7 +385,7 @@ class GeometricPath(PointsPath):
             In nats; NaN and infinity are kept.
         """
         values = self._call(self.log_density, position)
-        return values_of_shape("log_density", values, (len(position),))
+        return values_of_shape(self.density_name, values, (len(position),))
 
     def probe(self) -> list[str]:
         """Values of all functions at fixed points, to ten digits.
@@ -410,7 +420,8 @@ class GeometricPath(PointsPath):
         know.
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
-        are_compiled = self.vectorized and all(map(is_compiled, functions))
+        counts = self.budget is not None and self.budget.counts
+        are_compiled = self.vectorized and not counts and all(map(is_compiled, functions))
         base = getattr(self.base, "packed", None)
         if not are_compiled or base is None or self.grad_base is not None:
             return None
@@ -478,11 +489,14 @@ class GeometricPath(PointsPath):
         return gradients_of("grad_base", self._base_gradient(position), position), slope
 
     def _call(self, function, position):
+        if self.budget is not None and function is not self.grad_base:
+            self.budget.spend(len(position))
         # A copy, in the same layout: a function may write to its argument.
-        position = position.copy(order="K")
-        if self.vectorized:
-            return function(position)
-        return [np.array(function(point)) for point in position]  # copies of a buffer, maybe
+        return self._evaluate(function, position.copy(order="K"))
+
+    def _evaluate(self, function, position):
+        """What a function of the user's gives at points."""
+        return evaluate(function, position, self.vectorized, self.pool)
 
     def _target(self, position, nan_is_zero=False):
         """Log densities (n,); NaN is an error, or a density of 0: the check of tails counts how
@@ -497,13 +511,11 @@ class GeometricPath(PointsPath):
     def _target_and_slope(self, position):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
         assert self.value_and_grad is not None  # checked by the caller
-        position_copy = position.copy(order="K")
-        found: Any
-        if self.vectorized:
-            found = self.value_and_grad(position_copy)
-        else:
-            pairs = [copy.deepcopy(self.value_and_grad(point)) for point in position_copy]
-            found = tuple(zip(*pairs))
+        if self.budget is not None:
+            self.budget.spend(len(position))
+        found: Any = self._evaluate(self.value_and_grad, position.copy(order="K"))
+        if not self.vectorized:
+            found = tuple(zip(*found))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError("value_and_grad must give a pair: log densities and gradients")
         log_target = log_densities_of("value_and_grad", found[0], position, nan_is_zero=True)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import chi2
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.random import systematic
 from sklpf.paths._box import Box
 from sklpf.paths._climbs import (
@@ -465,7 +465,7 @@ def _draws_within(ellipsoid: Ellipsoid, rng: np.random.Generator) -> tuple[Array
     moves = np.linalg.solve(ellipsoid.factor, whitened.T).T
     moves = np.where(ellipsoid.sides != 0, ellipsoid.sides * np.abs(moves), moves)
     log_proposal = ellipsoid.log_det + log_along
-    log_proposal += -across / 2 * np.log(2 * np.pi) - squares / 2 - np.log(inside)
+    log_proposal += -across / 2 * LOG_TAU - squares / 2 - np.log(inside)
     log_proposal += np.sum(ellipsoid.sides != 0) * np.log(2)
     return ellipsoid.centre + moves, log_proposal
 

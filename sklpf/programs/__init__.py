@@ -23,6 +23,7 @@ from sklpf.programs._annealing import (  # noqa: F401
     plan_runs,
     settle,
     target_summaries,
+    thinned,
 )
 from sklpf.programs._draws import MOST_DRAWS, draws_of, has_points, points_of  # noqa: F401
 from sklpf.programs._exchange import move_ladders, run_scans, start_ladders  # noqa: F401
@@ -39,7 +40,14 @@ from sklpf.programs._plan import (  # noqa: F401
     segments,
     with_round,
 )
-from sklpf.programs._programs import Chains, anneal, log_ratio, weighted_sums  # noqa: F401
+from sklpf.programs._programs import (  # noqa: F401
+    Chains,
+    anneal,
+    log_q_sums,
+    log_ratio,
+    temper,
+    weighted_sums,
+)
 from sklpf.programs._rounds import Samples  # noqa: F401
 from sklpf.programs._tempering import (  # noqa: F401
     END_SHARE,

@@ -482,13 +482,13 @@ def enough_levels(
     open_rows = list(range(len(plans)))
     i = 0
     while open_rows:
-        thin = [_thinned(plans[t], n_levels) for t in open_rows]
+        thin = [thinned(plans[t], n_levels) for t in open_rows]
         arrivals = anneal_forward(thin, n, f"pilot {i}", n_jobs)
         for t, arrived in zip(list(open_rows), arrivals):
             plan = _with_estimate(plans[t], arrived.log_weights, n * (n_levels - 1))
             needed = 1 + (n_levels - 1) * _excess(arrived.log_weights, n_chains, tol)
             if needed <= growth * n_levels or growth**2 * n_levels > most:
-                plan = _thinned(plan, int(np.ceil(min(max(needed, n_levels), most))))
+                plan = thinned(plan, int(np.ceil(min(max(needed, n_levels), most))))
                 open_rows.remove(t)
             plans[t] = plan
         n_levels *= growth
@@ -519,8 +519,8 @@ def _excess(log_weights, n_chains, tol) -> float:
     return float(np.var(alive, ddof=1) / allowed) if allowed > 0 else np.inf
 
 
-def _thinned(plan, n_levels) -> Plan:
-    """The plan with a ladder of the same shape with other levels, no more."""
+def thinned(plan: Plan, n_levels: int) -> Plan:
+    """Return the plan with a ladder of the same shape with other levels, no more."""
     ladder = plan.path.ladder
     place = np.linspace(0, len(ladder) - 1, n_levels)
     return plan._replace(

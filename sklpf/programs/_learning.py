@@ -71,6 +71,7 @@ class _Carry(NamedTuple):
     exploration_incomplete: bool
     n_times: int  # that they are to forget
     stage: int
+    n_evaluations: int  # of the budget, if there is one
 
 
 def learn(
@@ -84,6 +85,7 @@ def learn(
     most_levels: int = 500,
     most_stages: int = 8,  # of exploring and forgetting at the target
     share_of_sweeps: float = 0.5,  # of the most, after which particles don't go on at the target
+    share_of_budget: float = 0.4,  # after which they stay where they are
     largest_drift: float = 2.5,  # standard errors of a mean or variance
 ) -> Learned:
     """Take particles from base draws to the target, by steps of beta that leave half of them
@@ -135,16 +137,28 @@ def learn(
         exploration_incomplete=True,
         n_times=0,
         stage=0,
+        n_evaluations=0,
     )
     level = 0  # and times at the target
+    budget = path.budget
+    n_before = 0 if budget is None else budget.n
 
     def keep(carry):
         if checkpoint is not None:
-            checkpoint.save("learning", level, carry)
+            n = 0 if budget is None else budget.n - n_before
+            checkpoint.save("learning", level, carry._replace(n_evaluations=n))
 
     if checkpoint is not None:
         level, carry = checkpoint.load("learning", carry)
+        if budget is not None:
+            budget.add(int(carry.n_evaluations))
+
+    def is_spent():
+        return budget is not None and budget.share > share_of_budget
+
     while carry.beta < 1 and level < most_levels and carry.n_sweeps < max_sweeps:
+        if is_spent():
+            break
         level += 1
         carry = _step_forward(path, transition, carry, stream.at(level))
         report(functools.partial(_place, carry))
@@ -159,17 +173,17 @@ def learn(
         rng = stream.at(stage).of("proposal").generator()
         n_effective = len(np.unique(carry.fitted, axis=0))
         proposal = fit_base(carry.fitted, n_effective, path.bounds, rng)
-        while len(carry.times) < carry.n_times:
+        while len(carry.times) < carry.n_times and not (is_spent() and len(carry.times) > 1):
             level += 1
             own = stream.at(level).of("at the target")
             carry = _forget(path, transition, carry, own, proposal)
             new = np.column_stack([path.position(carry.state), path.ends(carry.state)[1]])
             carry = carry._replace(times=np.concatenate([carry.times, new[np.newaxis]]))
             keep(carry)
-        early, late = np.split(carry.times, 2)
+        early, late = np.array_split(carry.times, 2)
         drift = drift_between(early, late, n_particles, n_particles)
         is_done = drift < largest_drift and not carry.exploration_incomplete
-        if is_done or carry.n_sweeps > share_of_sweeps * max_sweeps:
+        if is_done or carry.n_sweeps > share_of_sweeps * max_sweeps or is_spent():
             break
     return Learned(
         points=_latest(carry, path),

@@ -157,12 +157,12 @@ class Setup(NamedTuple):
         )
         return Chains.start(self.path, self.transition, state, stream)
 
-    def with_fresh_levels(self, chains: list[Chains], name: int) -> list[Chains]:
-        """The same chains at uniformly drawn levels."""
+    def with_fresh_levels(self, chains: list[Chains], time: int) -> list[Chains]:
+        """The same chains at uniformly drawn levels, others at each time."""
         n_levels = len(self.path.ladder)
         fresh = []
         for group, old in enumerate(chains):
-            rng = self.stream("levels", group, name).generator()
+            rng = self.stream("levels", group, time).generator()
             fresh.append(old._replace(levels=rng.integers(n_levels, size=len(old.levels))))
         return fresh
 

@@ -1,10 +1,10 @@
 """Likelihoods of models with one log Z and with one a row, and what makes a score of them."""
 
 from sklpf.scoring._outliers import LikelihoodOutliers
-from sklpf.scoring._scored import ScoreInterval
+from sklpf.scoring._scored import ScoreDifference, ScoreInterval
 from sklpf.scoring._searches import log_likelihood
 
-__all__ = ["LikelihoodOutliers", "ScoreInterval", "log_likelihood"]
+__all__ = ["LikelihoodOutliers", "ScoreDifference", "ScoreInterval", "log_likelihood"]
 
 # Shared with other folders.
 # isort: split

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.stats import norm
 from sklearn.utils.extmath import safe_sparse_dot
 
 from sklpf import paths
@@ -77,8 +78,10 @@ class Gaussian:
             return self._seen_known(X)
         mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
         if d > _MOST_COVARIANCES:
-            square = X.multiply(X) if sp.issparse(X) else X**2
-            within = np.asarray(square.mean(axis=0)).ravel() - mean**2
+            if sp.issparse(X):
+                within = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
+            else:
+                within = np.var(X, axis=0, dtype=np.float64)
             step = (mean - self.mean) ** 2
         else:
             away = (X.toarray() if sp.issparse(X) else X) - mean
@@ -205,6 +208,7 @@ def compare_with_baseline(
     values: Array,
     above: float,
     baseline: RowsBaseline | None,
+    level: float = 0.95,
     *,
     # probability of the interval that must exclude that a model is as good
     certain: float = 0.9973,
@@ -216,9 +220,10 @@ def compare_with_baseline(
     values : ndarray of shape (n,)
         By the model, in nats.
     above : float
-        How far the error of log Z reaches above their mean.
+        How far the error of log Z reaches above their mean, with the probability `level`.
     baseline : RowsBaseline or None
         Of the same rows.
+    level : float, default=0.95
 
     Returns
     -------
@@ -231,5 +236,6 @@ def compare_with_baseline(
     is_better = False
     if len(gains) > 1 and np.all(np.isfinite(gains)):
         half = Variance(gains.var(ddof=1) / len(gains), len(gains) - 1).half_width(certain)
-        is_better = bool(gains.mean() + np.hypot(half, 1.5 * above) < 0)
+        wider = norm.ppf(0.5 + certain / 2) / norm.ppf(0.5 + level / 2)
+        is_better = bool(gains.mean() + np.hypot(half, wider * above) < 0)
     return BaselineScore(baseline.name, float(baseline.values.mean()), is_better, baseline.remedy)

@@ -8,7 +8,6 @@ import logging
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.numbers import Array, Booleans, Integers, check_count
-from sklpf._utils.parallel import fingerprint
+from sklpf._utils.parallel import fingerprint, own_arithmetic
 from sklpf._utils.progress import hand_on, of_a_score
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import (
@@ -55,7 +54,7 @@ from sklpf.scoring._baseline import (
 )
 from sklpf.scoring._scored import Scored, ScoreInterval, check_interval, interval_of
 
-log = logging.getLogger("sklpf").warning
+log_warning = logging.getLogger("sklpf").warning
 
 # share of the rows whose error may be unknown: errors that no check sees are then small too
 _MOST_UNTRUSTED = 0.05
@@ -197,8 +196,8 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     def _remedy_of_worse(self) -> str:
         """Advice on what to change about a model that is worse than its baseline."""
         parameters = self.get_params(deep=False)
-        raised = [name for name in ("n_iter", "max_iter", "n_components") if name in parameters]
-        remedies = [f"raise {' or '.join(raised)}"] if raised else []
+        sizes = [name for name in ("n_iter", "max_iter", "n_components") if name in parameters]
+        remedies = [f"raise {' or '.join(sizes)}"] if sizes else []
         if "learning_rate" in parameters:
             remedies.insert(0, "lower learning_rate")
         if not self._discrete:
@@ -209,7 +208,7 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         """Warn once of a model that is worse than its baseline."""
         message = "" if baseline is None else baseline.sentence(score, self._unit)
         if message and self.on_nonconvergence == "nan":
-            log(message)
+            log_warning(message)
         elif message:
             warn(message)
 
@@ -309,18 +308,13 @@ def fit_for_model(estimator: PartitionEstimator, path: Any) -> PartitionEstimato
 
 
 # -- trust
-def is_estimate(result: PartitionResult) -> bool:
-    """True if a result is no bound and no approximation."""
-    return result.statement in ("exact", "enclosed", "estimate")
-
-
 def reason_not_trusted(result: PartitionResult) -> str | None:
     """Why a result can't make a score, or None: it must have converged and be an estimate, since a
     bound or an approximation would move the score to one side.
     """
     if not result.converged:
         return f"{result.method} did not converge: {'; '.join(result.reasons)}"
-    if not is_estimate(result):
+    if not result.is_estimate:
         return (
             f'{result.method} gave a number that is "{result.statement}" where a score needs an'
             " estimate"
@@ -350,7 +344,7 @@ def impossible(log_probabilities: Array, std_error: Any) -> str | None:
     most = threshold("below-the-bound", "sum_errors") * std_error
     if not log_sum > most + threshold("below-the-bound", "rounding"):  # also a NaN
         return None
-    impossible = raised(
+    alarm = raised(
         "below-the-bound",
         "probabilities",
         "probabilities",
@@ -358,7 +352,7 @@ def impossible(log_probabilities: Array, std_error: Any) -> str | None:
         log_sum=log_sum,
         error=std_error,
     )
-    return str(impossible)
+    return str(alarm)
 
 
 def report(model: Any, message: str) -> None:
@@ -366,7 +360,7 @@ def report(model: Any, message: str) -> None:
     if model.on_nonconvergence == "raise":
         raise RuntimeError(message)
     if model.on_nonconvergence == "nan":
-        log(message)
+        log_warning(message)
     else:
         warn(message, ConvergenceWarning)
 
@@ -378,7 +372,7 @@ def report_rows(model: Any, message: str) -> None:
     if model.on_nonconvergence == "raise":
         raise ValueError(message)
     if model.on_nonconvergence == "nan":
-        log(message)
+        log_warning(message)
     else:
         warn(message)
 
@@ -489,8 +483,6 @@ class LogLikelihoodMixin(ScoredModel):
                 arrays.append(np.ascontiguousarray(value))
         estimator = self.partition_estimator
         parameters = {} if estimator is None else estimator._number_parameters()
-        if not isinstance(parameters.get("random_state"), Integral):
-            parameters.pop("random_state", None)  # a generator prints as its address
         parts = (
             type(estimator).__name__,
             parameters,
@@ -529,7 +521,8 @@ class LogLikelihoodMixin(ScoredModel):
         if self.partition_estimator is not sampler:
             sampler.set_params(n_jobs=self.n_jobs)
         path = sampler._as_path(path)
-        state = sampler.sample(path, n_samples, np.random.default_rng(seed))
+        with own_arithmetic():
+            state = sampler.sample(path, n_samples, np.random.default_rng(seed))
         return in_container(self, self._as_data(path.rows(state)))
 
     def _as_data(self, rows) -> NDArray:
@@ -661,7 +654,7 @@ class RowLikelihoodMixin(ScoredModel):
         """Return the mask of trusted rows, and the reasons of the others."""
         trusted = result.diagnostics["converged"]
         reason = reason_not_trusted(result)
-        if not is_estimate(result):
+        if not result.is_estimate:
             return np.zeros_like(trusted), reason
         groups = self._exclusive(path)
         for group in [] if groups is None else np.unique(groups[trusted]):
@@ -704,11 +697,11 @@ def judge_rows(
     usable = np.ones(len(trusted), dtype=bool)
     if reason is None:
         return RowErrors(below, above, (), usable)
-    off = _largest_effect(result, trusted)
+    off = _largest_effect(result, values, trusted)
     unknown = ~trusted & ~result.diagnostics["imprecise"]
     few = np.mean(unknown) <= _MOST_UNTRUSTED
     if tolerates and few and _is_negligible(off, values, trusted):
-        log(f"rows that are not trusted hardly move the mean: {reason}")
+        log_warning(f"rows that are not trusted hardly move the mean: {reason}")
         return RowErrors(below + off, above + off, (), usable)
     untrusted = f"likelihoods are not to be trusted: {reason}"
     report(model, untrusted)
@@ -719,6 +712,7 @@ def judge_rows(
 
 def _largest_effect(
     result: PartitionResult,
+    values: Array,
     trusted: Booleans,
     *,
     # standard errors that a row that is only imprecise is taken to be off
@@ -727,7 +721,6 @@ def _largest_effect(
     """Bound the effect of untrusted rows on the mean over all rows, in nats."""
     if trusted.all() or not trusted.any():
         return 0.0
-    values = np.asarray(result.log_partition)
     off = tolerated_errors * np.asarray(result.std_error)
     # Where more is wrong than noise, the standard error says nothing of a row's error.
     apart = np.abs(values - values[trusted].mean())

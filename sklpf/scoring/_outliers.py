@@ -78,6 +78,9 @@ class LikelihoodOutliers(OutlierMixin, BaseEstimator):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         scores = self.estimator_.score_samples(X)
+        scores = scores[~np.isnan(scores)]
+        if not scores.size:
+            raise ValueError("no row of X has a likelihood that can be trusted: fit to other rows")
         self.offset_ = float(np.percentile(scores, 100 * self.contamination))
         return self
 
@@ -108,9 +111,10 @@ class LikelihoodOutliers(OutlierMixin, BaseEstimator):
         Returns
         -------
         decision : ndarray of shape (n_samples,)
-            In nats.
+            In nats; -inf of rows without a likelihood (NaN), which no training row is like.
         """
-        return self.score_samples(X) - self.offset_
+        scores = self.score_samples(X)
+        return np.where(np.isnan(scores), -np.inf, scores) - self.offset_
 
     def predict(self, X) -> Integers:
         """Say which rows are outliers.

@@ -52,8 +52,7 @@ class IntervalOfMean(Readable):
 
 @dataclass(frozen=True, repr=False)
 class ScoreInterval(IntervalOfMean):
-    """A mean log-likelihood per row or word, or a mean difference of two, with its two sources of
-    error (nats).
+    """A mean log-likelihood per row or word with its two sources of error (nats).
 
     If the mean is not finite all intervals consist of it alone, and `reasons` says why.
 
@@ -72,10 +71,6 @@ class ScoreInterval(IntervalOfMean):
         Whether the numbers can be trusted.
     reasons : tuple of str
         Why not, one sentence a reason; empty when converged.
-    method : str
-        For a difference: how that of the two log Z was estimated. "direct" is a run along a path
-        from one model to the other, "difference" the difference of two estimates. Empty for one
-        model.
     unit : {"row", "document", "word", "entropy"}
         The unit of the mean. Rows are documents where all models are topic models; an entropy is a
         mean over draws from the model.
@@ -90,7 +85,6 @@ class ScoreInterval(IntervalOfMean):
         fitted to rows.
     """
 
-    method: str = ""
     scatter: float = np.nan
     baseline: BaselineScore | None = None
 
@@ -141,19 +135,20 @@ class ScoreInterval(IntervalOfMean):
         return _perplexity(high), _perplexity(low)
 
     def _check_per_word(self) -> None:
-        if self.unit != "word" or self.method:
+        if not self._has_perplexity:
             raise AttributeError(
                 "perplexity is that of a score per word:"
                 ' LatentDirichletAllocation.score_interval(X, per="word")'
             )
 
-    def _title(self) -> str:
-        return super()._title() + (f", {self.method}, of these two fits" if self.method else "")
+    @property
+    def _has_perplexity(self) -> bool:
+        return self.unit == "word"
 
     def _table(self) -> Rows:
         parts = {f"the {sampled_units(self.unit)}": self.sampling, "log Z": self.partition}
         rows = self._table_of(parts)
-        if self.unit == "word" and not self.method:
+        if self._has_perplexity:
             low, high = self.perplexity_interval
             digits = decimals(self.perplexity, (high - low) / 4)
             rows.append(("perplexity", f"{self.perplexity:.{digits}f} {from_to(low, high)}"))
@@ -204,6 +199,28 @@ def _perplexity(mean: float) -> float:
         return float(np.exp(-mean))
 
 
+@dataclass(frozen=True, repr=False)
+class ScoreDifference(ScoreInterval):
+    """The mean difference between the log-likelihoods of the same rows by two models (nats).
+
+    It is positive where the first model is better.
+
+    Attributes
+    ----------
+    method : {"direct", "difference"}
+        How the difference of the two log Z was estimated: "direct" is a run along a path from one
+        model to the other, "difference" the difference of two estimates.
+    mean, sampling, partition, combined, level, converged, reasons, unit, scatter
+        As of `ScoreInterval`.
+    """
+
+    method: str = "difference"
+    _has_perplexity = False
+
+    def _title(self) -> str:
+        return f"{super()._title()}, {self.method}, of these two fits"
+
+
 class Scored(NamedTuple):
     """Scores of rows by a model."""
 
@@ -223,7 +240,7 @@ def check_interval(n_rows: int, level: float) -> None:
         raise ValueError("X must have at least 2 rows, else its sampling error can't be estimated")
 
 
-def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval:
+def interval_of(scored: Scored, level: float) -> ScoreInterval:
     """Return the interval of a mean over rows, given how far a common error reaches below and above
     it.
     """
@@ -234,7 +251,7 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
     if np.isfinite(mean):
         with np.errstate(over="ignore"):  # of rows outside the domain
             half = Variance(values.var(ddof=1) / n, n - 1).half_width(level)
-        against = compare_with_baseline(values, above, baseline)
+        against = compare_with_baseline(values, above, baseline, level)
     else:
         against = None
         reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)
@@ -247,7 +264,6 @@ def interval_of(scored: Scored, level: float, method: str = "") -> ScoreInterval
         level=level,
         converged=not reasons,
         reasons=reasons,
-        method=method,
         unit=unit,
         scatter=scatter,
         baseline=against,

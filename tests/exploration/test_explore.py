@@ -137,10 +137,14 @@ def test_a_budget_holds_and_is_said():
     path = path_to(problem, density)
     density.n = 0
     with pytest.warns(match="stopped at inverse temperature"):
-        sampling = explored(path, max_evaluations=1500)
+        sampling = explored(path, max_evaluations=6000)
     assert not sampling.converged_
-    assert density.n < 6_000  # with the first batches, and fresh draws
-    assert density.n == sampling.result_.n_sweeps + sampling.result_.check_evaluations
+    assert np.isfinite(sampling.log_partition_)
+    assert density.n <= 6000
+    density.n = 0
+    with pytest.warns(match="spent before there was an estimate"):
+        explored(path, max_evaluations=1500)
+    assert density.n <= 1500
 
 
 def test_a_cover_is_a_normalised_density():

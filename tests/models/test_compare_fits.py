@@ -355,7 +355,12 @@ NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
         ({"one": rbm(), "two": GaussianRBM}, {}, "is the class GaussianRBM: write GaussianRBM"),
         ({"one": rbm(), "two": make_pipeline(rbm(), PCA())}, {}, "'two' is a PCA"),
         (two(), {"X": None}, "X must be given"),
-        (two(), {"X": NAN}, "X holds NaN or infinity: .* pipelines that begin with an imputer"),
+        (two(), {"X": np.where(X == 1, np.inf, NAN)}, "X holds NaN or infinity"),
+        (
+            {"one": GaussianMixture(), "two": GaussianRBM()},
+            {"X": NAN},
+            "X holds NaN or infinity: .* pipelines that begin with an imputer",
+        ),
         (two(), {"cv": 1}, "cv must be at least 2 folds, got 1"),
         (two(), {"cv": ShuffleSplit(1)}, "cv must give at least 2 splits, got 1"),
         (two(), {"cv": LeaveOneOut()}, "at least 2 rows in every split, got 1: take fewer folds"),
@@ -375,3 +380,12 @@ NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
 def test_bad_input(candidates, options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         compare_fits(candidates, **{"X": X, "cv": 2} | options)
+
+
+def test_models_that_take_missing_values_are_compared_with_them():
+    X = np.random.default_rng(0).integers(2, size=(60, 4)).astype(float)
+    X[::7, 1] = np.nan
+    models = {n: BernoulliRBM(n, n_iter=2) for n in (1, 2)}
+    comparison = compare_fits(models, X, cv=2, random_state=0)
+    assert comparison.converged
+    assert not comparison.missing

@@ -205,6 +205,27 @@ def test_rows_that_are_not_enumerated_are_imputed_by_chains(make, not_enumerated
     assert np.all(np.abs(on - exact) <= 4.5 * 0.5 / np.sqrt(100))
 
 
+def test_imputations_of_another_seed_are_other_draws(not_enumerated):
+    """Of 40 equal rows some differ: they share no pool of draws."""
+    model = binary()
+    X = np.repeat(model.sample(1, random_state=0).astype(float), 40, axis=0)
+    X[:, :4] = NAN
+    first, again, other = (model.impute(X, random_state=seed) for seed in (0, 0, 1))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert len(np.unique(first, axis=0)) > 1
+
+
+def test_means_over_many_states_are_sums_of_blocks(enumerated, monkeypatch):
+    model = binary()
+    X = model.sample(5, random_state=0).astype(float)
+    X[:, :3] = NAN
+    expected = model.transform(X), model.impute(X, "mean")
+    monkeypatch.setattr(_missing, "_MOST_NUMBERS", 20)
+    np.testing.assert_allclose(model.transform(X), expected[0], rtol=1e-6)
+    np.testing.assert_allclose(model.impute(X, "mean"), expected[1], rtol=1e-12)
+
+
 # ---- training
 def complete_and_missing(model, n, share):
     X = model.sample(n, random_state=1).astype(float)
@@ -268,6 +289,23 @@ def test_conditional_probabilities_are_ratios_of_probabilities(make):
             chosen = same & (rows[:, [3, 1]] == state).all(axis=1)
             expected = np.exp(logsumexp(log_p[chosen]) - logsumexp(log_p[same]))
             assert abs(p[t, k] - expected) < 1e-10
+
+
+@pytest.mark.parametrize(
+    ("columns", "states", "message"),
+    [
+        ([0], [[-1.0]], "whole numbers from 0 up to"),
+        ([0], [[0.5]], "whole numbers from 0 up to"),
+        ([0], [[7.0]], "whole numbers from 0 up to"),
+        ([0, 1], [[1.0]], "must have 2 columns"),
+        ([0, 0], None, "differ from each other"),
+    ],
+)
+@pytest.mark.parametrize("make", [binary, categorical])
+def test_states_that_the_model_does_not_know_are_refused(make, columns, states, message):
+    model = make()
+    with pytest.raises(ValueError, match=message):
+        model.conditional_proba(model.sample(2, random_state=0), columns, states)
 
 
 def test_labels_in_one_hot_code_exclude_each_other():

@@ -34,3 +34,20 @@ def test_rows_far_from_the_others_are_outliers():
     )
     with pytest.raises(ValueError, match="contamination"):
         detector.set_params(contamination=0.9).fit(X)
+
+
+class SomeHaveNone(GaussianMixture):
+    """A mixture that has no likelihood of rows with a large first column."""
+
+    def score_samples(self, X):
+        return np.where(X[:, 0] > 2, np.nan, super().score_samples(X))
+
+
+def test_rows_without_a_likelihood_are_outliers():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    detector = LikelihoodOutliers(SomeHaveNone(random_state=0), contamination=0.1).fit(X)
+    assert np.isfinite(detector.offset_)
+    assert np.all(detector.predict(X)[X[:, 0] > 2] == -1)
+    assert np.mean(detector.predict(X) == -1) == pytest.approx(0.1 + np.mean(X[:, 0] > 2), abs=0.01)
+    with pytest.raises(ValueError, match="no row of X has a likelihood"):
+        detector.fit(X + 9)

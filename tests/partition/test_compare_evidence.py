@@ -67,6 +67,13 @@ def test_prior_probabilities():
     assert sum(model.probability for model in found.values()) == pytest.approx(1)
 
 
+def test_a_model_without_a_number_is_last():
+    found = compare_evidence({"none": result(np.nan, np.nan), "b": result(-1.0), "c": result(-2.0)})
+    assert list(found.models) == ["b", "c", "none"]
+    assert found.models["c"].difference == -1.0
+    assert not found.models["none"].converged
+
+
 def test_what_is_not_to_be_trusted():
     results = {
         "fine": result(0.0, 0.1),

@@ -9,7 +9,14 @@ from marks import large
 from scipy.stats import binom
 from test_compare_evidence import result
 
-from sklpf import AIS, BernoulliRBM, Exact, PartitionResult, compare_evidence
+from sklpf import (
+    AIS,
+    BernoulliRBM,
+    Exact,
+    ParallelTempering,
+    PartitionResult,
+    compare_evidence,
+)
 from sklpf.partition import Alarm, pool
 
 FLAGGED = {"alarms": (Alarm("not-mixed", "no round trip was made", "raise n_sweeps"),)}
@@ -158,6 +165,15 @@ def test_json_keeps_a_result(given):
         del fields[lost]
         with pytest.raises(ValueError, match=f"to_json has given: KeyError.*{lost}"):
             PartitionResult.from_json(json.dumps(fields))
+
+
+def test_numbers_of_numpy_are_sent_too():
+    """A grid of np.arange gives them to estimators."""
+    fitted = ParallelTempering(2, 4, np.int64(32), random_state=0)._fit(
+        BernoulliRBM.from_parameters(np.full((3, 4), 0.5), np.zeros(4), np.zeros(3))
+    )
+    back = PartitionResult.from_json(fitted.result_.to_json())
+    assert back.sweeps == fitted.result_.sweeps
 
 
 # ---- bad input

@@ -19,6 +19,7 @@ from sklpf import (
     UntilTrusted,
 )
 from sklpf.models import LDAPath, RBMPath
+from sklpf.partition import RAISE
 
 
 @pytest.fixture
@@ -50,6 +51,12 @@ def test_which_attempt_counts(said, n_attempts, number, reason, gaussian):
     assert estimator.log_partition_ == number
     assert estimator.converged_ == (reason is None)
     assert len(estimator.result_.diagnostics["attempt_std_error"]) == n_attempts
+
+
+def test_a_bound_is_not_enough():
+    rbm = BernoulliRBM.from_parameters(np.full((3, 4), 0.5), np.zeros(4), np.zeros(3))
+    fitted = UntilTrusted([RAISE(random_state=0), Exact()]).fit(rbm)
+    assert fitted.result_.statement == "exact"
 
 
 def test_no_attempt_begins_when_time_is_over(gaussian):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from sklpf._utils.numbers import Array, Booleans, as_float64, check_positive
+from sklpf._utils.numbers import LOG_TAU, Array, Booleans, as_float64, check_positive
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, check_layers
 from sklpf.models.boltzmann import BoltzmannPath
@@ -16,7 +16,6 @@ from sklpf.paths import CompiledDensityPath, Gaussian, Points, check_ladder, rea
 from sklpf.uncertainty import log_mean_exp
 
 _LOG2 = np.log(2.0)
-_LOG_2PI = np.log(2 * np.pi)
 _FAR = 7.0  # standard deviations that no normal number of the kernels exceeds
 
 
@@ -129,7 +128,7 @@ class GaussianRBMPath(UnitsPath):
     @property
     def _base_constant(self) -> float:
         n_hidden, n_visible = self.components.shape
-        log_norm = 0.5 * (n_visible * _LOG_2PI + np.log(self.base_variance).sum())
+        log_norm = 0.5 * (n_visible * LOG_TAU + np.log(self.base_variance).sum())
         return float(log_norm + n_hidden * _LOG2)
 
     @property
@@ -220,7 +219,7 @@ class GaussianRBMPath(UnitsPath):
         means = centres @ self._filters
         # |u - mean|² without what all parts have in common, which cancels against log f.
         log_parts = state.u @ means.T - 0.5 * np.einsum("ij,ij->i", means, means)
-        log_norm = 0.5 * np.sum(_LOG_2PI + np.log(self.variances))
+        log_norm = 0.5 * np.sum(LOG_TAU + np.log(self.variances))
         softplus = np.logaddexp(0, state.field).sum(axis=1)
         return softplus + log_norm - log_mean_exp(log_parts, axis=1)
 
@@ -264,7 +263,7 @@ class GaussianRBMPath(UnitsPath):
         couplings = np.triu(products, 1)
         intercept = beta * self.intercept_hidden + filters @ (linear / precision)
         intercept += 0.5 * np.diag(products)
-        log_norm = _LOG_2PI + np.log(self.variances) - np.log(precision)
+        log_norm = LOG_TAU + np.log(self.variances) - np.log(precision)
         log_norm += linear**2 / precision - base * mean**2
         offset = 0.5 * log_norm.sum() - (1 - beta) * self._base_constant
         halves = np.full(len(intercept), 0.5)

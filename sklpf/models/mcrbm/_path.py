@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BOUND_COST, BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES
 from sklpf.partition import HAIS, PartitionEstimator
@@ -92,7 +92,7 @@ class PeakMixture:
         self.precisions = read_only(units.noise_std**-2.0 + strengths * np.diag(curvature(units)))
         log_volumes = 0.5 * np.log(self.precisions).sum(axis=1)
         self.log_norms = read_only(
-            log_volumes - self.n_dimensions / 2 * np.log(2 * np.pi) - np.log(len(strengths))
+            log_volumes - self.n_dimensions / 2 * LOG_TAU - np.log(len(strengths))
         )
 
     def __repr__(self) -> str:

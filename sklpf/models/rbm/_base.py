@@ -4,6 +4,7 @@ and those whose visible units have finitely many states.
 
 from __future__ import annotations
 
+import functools
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -168,15 +169,19 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
             return filled
         known = self._known(X_units)
         rng = np.random.default_rng(draw_seed(random_state))
-        for t, part, states, shares in posteriors(known, self._draws_of_row):
-            draws = how == "draw"
+        draws = how == "draw"
+        drawn = functools.partial(self._draws_of_row, rng=rng) if draws else self._draws_of_row
+        for t, part, states, shares in posteriors(known, drawn):
             units = states.draw(shares, rng) if draws else states.visible_means(shares)
             filled[t, part.columns] = self._part_values(part, units)
         return filled
 
-    def _draws_of_row(self, path, *, n_draws: int = 100) -> NDArray:
-        """Draws of the missing units of a row whose states can't be enumerated, (n_draws, m)."""
-        rng = np.random.default_rng([self._partition_seed, zlib.crc32(content(path))])
+    def _draws_of_row(self, path, rng=None, *, n_draws: int = 100) -> NDArray:
+        """Draws of the missing units of a row whose states can't be enumerated, (n_draws, m); from
+        the row's own generator, unless one is given.
+        """
+        if rng is None:
+            rng = np.random.default_rng([self._partition_seed, zlib.crc32(content(path))])
         state = ParallelTempering(n_jobs=self.n_jobs).sample(path, n_draws, rng)
         return state[0]
 
@@ -538,15 +543,22 @@ class DiscreteRBM(RBM):
         columns = self._column_numbers(columns)
         sizes = self._visible_units.column_sizes(self.n_features_in_)[columns]
         states = _all_values(sizes) if states is None else as_float64(states, "states")
-        if states.ndim != 2 or states.shape[1] != len(columns) or not np.all(states < sizes):
+        if states.ndim != 2 or states.shape[1] != len(columns):
+            raise ValueError(f"states must have {len(columns)} columns, got shape {states.shape}")
+        if not np.all((states >= 0) & (states < sizes) & (states % 1 == 0)):
             raise ValueError(
-                f"states must hold values that the model knows of {len(columns)} columns, got shape"
-                f" {states.shape}"
+                "states must hold values that the model knows: whole numbers from 0 up to"
+                f" {(sizes - 1).tolist()} in these columns"
             )
         log_f = np.empty((len(rows), len(states)))
         for k, state in enumerate(states):
             rows[:, columns] = state
-            log_f[:, k] = self._sums(self._units_of(rows))
+            log_f[:, k], possible = self._sums(self._units_of(rows))
+        if not possible.all():
+            raise ValueError(
+                "X must hold values that the model knows in the other columns, and row"
+                f" {possible.argmin()} has others"
+            )
         return softmax(log_f, axis=1)
 
     def _column_numbers(self, columns) -> Integers:
@@ -560,17 +572,21 @@ class DiscreteRBM(RBM):
         given = np.atleast_1d(columns).tolist()
         if not all(column in places and not isinstance(column, bool) for column in given):
             raise ValueError(f"columns must be {wanted}, got {columns}")
+        if len(set(map(places.get, given))) < len(given):
+            raise ValueError(f"columns must differ from each other, got {columns}")
         return np.array([places[column] for column in given])
 
-    def _sums(self, X) -> Array:
-        """log f of what is known of rows, where need be estimated, (n,)."""
-        log_f, _, _, rows, path = self._marginals(X)
+    def _sums(self, X) -> tuple[Array, Booleans]:
+        """log f of what is known of rows, where need be estimated, (n,), and which rows are in the
+        model's domain.
+        """
+        log_f, possible, _, rows, path = self._marginals(X)
         if path is not None:
             result = self._row_partition(path, "_kept_sums").result_
             np.add.at(log_f, rows, result.log_partition)
             if not result.converged:
                 report(self, f"sums over missing values are not to be trusted: {result.reasons[0]}")
-        return log_f
+        return log_f, possible
 
     # -- log-likelihood
     def path(self, base="data", weights="marginal", trajectory=None) -> RBMPath | RBMTrajectoryPath:

@@ -312,12 +312,12 @@ class RBMPath(PathWithRegions):
         means = self.visible_units.clipped_means(self._visible_fields(on), _SMALLEST_MEAN)
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
         shares = np.maximum(softmax(log_masses), _LEAST_SHARE)
-        weights = np.r_[0.5, 0.5 * shares / shares.sum()]
+        weights = 0.5 * np.r_[np.exp(self.log_weights), shares / shares.sum()]
         return self._with_parts(means, weights)
 
     def _with_parts(self, means, weights) -> RBMPath:
-        """The path from a mixture of this base and of independent units with other means (K - 1,
-        n_visible), of weights (K,).
+        """The path from a mixture of this base's parts and of independent units with other means
+        (n, n_visible), of the weights of all.
         """
         path = copy.copy(self)
         path.logits = np.vstack([self.logits, self.visible_units.logits_of(means)])
@@ -394,7 +394,7 @@ class RBMPath(PathWithRegions):
         beta = self.ladder[level]
         n_low = self._units_of_a_block
         parts = []
-        for logit, log_weight in zip(self.logits, self.log_weights):
+        for logit, log_weight in zip(self.logits, self.log_weights, strict=True):
             visible = (1 - beta) * logit + beta * self.intercept_visible
             hidden = beta * self.intercept_hidden
             rows = beta * self.components

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, softmax
 
+from sklpf._utils.budget import current_budget
 from sklpf._utils.numbers import Array
 from sklpf.partition.alarms import (
     enough_effective,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from sklpf.partition.weights import AnnealingRun
 
 _LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
+_SHARE_OF_BUDGET = 0.8  # of what is left of one, for climbs
 _LARGEST = 50.0  # nats, where a run has missed nearly everything
 
 
@@ -58,6 +60,9 @@ class MissedMass(Finding):
         if work.run.draws is None:
             return None
         path, evaluations = work.path.counted()
+        budget = current_budget()
+        if budget is not None:
+            path.most_search_evaluations = _SHARE_OF_BUDGET * budget.left()
         regions = path.regions(work.stream("regions"))
         found = cls(
             regions=regions,

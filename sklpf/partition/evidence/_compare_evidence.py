@@ -20,8 +20,6 @@ from sklpf.uncertainty import Variance
 if TYPE_CHECKING:
     from sklpf.partition.levels import LevelRun
 
-_CERTAIN = ("exact", "estimate", "enclosed")  # statements with an error to both sides
-
 
 class ModelEvidence(NamedTuple):
     """Evidence of one model, and its share of the posterior.
@@ -194,7 +192,8 @@ def compare_evidence(
         name: single_result(f"fitted[{name!r}]", one, remedy) for name, one in fitted.items()
     }
     log_prior = dict(zip(results, np.log(prior_weights(prior, tuple(results)))))
-    names = sorted(results, key=lambda name: -results[name].log_partition)
+    evidence = {name: float(each.log_partition) for name, each in results.items()}
+    names = sorted(results, key=lambda name: (np.isnan(evidence[name]), -evidence[name]))
     errors = {name: _error_of(results[name]) for name in names}
     best = names[0]
 
@@ -215,12 +214,12 @@ def compare_evidence(
             difference_interval=(difference - half, difference + half),
             probability=float(expit(log_odds)),
             probability_interval=(float(low), float(high)),
-            converged=result.converged and result.statement in _CERTAIN,
+            converged=result.converged and result.is_estimate,
             is_checked=result.check_evaluations is not None,
         )
     reasons = [f"{name}: {reason}" for name in names for reason in results[name].reasons]
     for name in names:
-        if results[name].statement not in _CERTAIN:
+        if not results[name].is_estimate:
             reasons.append(f"{name}: log Z is not estimated, but {results[name].statement}")
     return EvidenceComparison(models, level, tuple(reasons))
 
@@ -244,7 +243,7 @@ def prior_weights(prior: Mapping[str, float] | None, names: tuple[str, ...]) -> 
 
 
 def _error_of(result: PartitionResult) -> Variance:
-    if result.statement not in _CERTAIN or math.isnan(result.std_error):
+    if not result.is_estimate or math.isnan(result.std_error):
         return Variance(math.inf)
     return Variance(float(result.std_error) ** 2, float(result.degrees_of_freedom))
 
@@ -258,7 +257,8 @@ def _log_odds(name, results, errors, log_prior) -> tuple[float, Variance]:
     error = errors[name]
     for other, share in zip(weighted, shares):
         error = error.plus(errors[other], share)
-    return float(own - np.logaddexp.reduce(against)), error
+    with np.errstate(invalid="ignore"):  # NaN where one of the others has no number
+        return float(own - np.logaddexp.reduce(against)), error
 
 
 @dataclass(frozen=True, repr=False)

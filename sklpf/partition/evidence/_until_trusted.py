@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import os
-import time
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from itertools import product
@@ -15,10 +15,16 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
+from sklpf._utils.budget import Budget, BudgetSpent, current_budget, within
 from sklpf._utils.progress import report
 from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import POSITIVE
-from sklpf.partition._base import SAMPLING, PartitionEstimator
+from sklpf.partition._base import (
+    BUDGET,
+    SAMPLING,
+    PartitionEstimator,
+    evaluations_of_own_densities,
+)
 from sklpf.partition._default import default_estimator
 from sklpf.partition._result import PartitionResult, total_cost
 from sklpf.partition.alarms import (
@@ -66,9 +72,11 @@ class UntilTrusted(PartitionEstimator):
         `track_trajectory` in inverse temperature, then along training.
     tol : float, default=0.1
         Standard error of log Z in nats up to which a number is precise enough.
+    max_evaluations : int or None, default=None
+        Evaluations of a density of the user's on R^d, at most, of all attempts and their checks.
+        The attempt that would take more ends with the best number that it has, and is not trusted.
     max_seconds : float or None, default=None
-        No further estimator begins after so many seconds. One that runs is not stopped. A run that
-        was interrupted counts anew.
+        The same of wall time. A run that was interrupted counts anew.
     checkpoint : str, path-like or None, default=None
         As in `AIS`: the directory of each estimator whose own is None, if it keeps segments and its
         `random_state` is None or an int. All stay there until the last attempt is over: what
@@ -120,6 +128,7 @@ class UntilTrusted(PartitionEstimator):
 
     estimators: Sequence[PartitionEstimator] | None = None
     tol: float = 0.1
+    max_evaluations: int | None = None
     max_seconds: float | None = None
     _: KW_ONLY
     checkpoint: str | os.PathLike[str] | None = None
@@ -130,7 +139,7 @@ class UntilTrusted(PartitionEstimator):
     _parameter_constraints = {
         "estimators": "no_validation",
         "tol": [POSITIVE],
-        "max_seconds": [POSITIVE, None],
+        **BUDGET,
         **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs", "verbose")},
     }
 
@@ -164,21 +173,26 @@ class UntilTrusted(PartitionEstimator):
         return self._fit(path, draws)._warn()
 
     def _estimate(self, path, seed) -> PartitionResult:
-        started = time.perf_counter()
+        budget = Budget(self.max_evaluations, self.max_seconds, current_budget())
+        if is_own_density(path):
+            path = copy.copy(path)
+            path.budget = budget
+        elif self.max_evaluations is not None:
+            raise evaluations_of_own_densities(path)
+        with within(budget):
+            return self._attempts(path, seed, budget)
+
+    def _attempts(self, path, seed, budget: Budget) -> PartitionResult:
+        """The result of all attempts."""
         self._checkpoint(path, seed)  # what it can't use is no error of an attempt
         if self._given_draws is not None:
             self._given_draws = posterior_draws(self._given_draws, path, seed)
         attempts: list[PartitionResult] = []
         errors: list[Exception] = []
-        is_late = False
         cheaper = getattr(path, "cheaper_path", None)
         ways = [path] if cheaper is None else [cheaper, path]
         starts = [functools.cache(functools.partial(self._start, way, seed)) for way in ways]
         for place, (estimator, start) in enumerate(product(self._turns(path), starts)):
-            seconds = time.perf_counter() - started
-            is_late = self.max_seconds is not None and seconds > self.max_seconds
-            if is_late and attempts:
-                break
             try:
                 attempts.append(
                     self._attempt(estimator, start, path, seeded(seed).of("attempt", place).seed)
@@ -189,12 +203,15 @@ class UntilTrusted(PartitionEstimator):
                 continue
             last = attempts[-1]
             report(functools.partial("{}: {}".format, last.method, last._line()))
-            if self._is_enough(last):
+            if self._is_enough(last) or budget.is_spent:
                 break
         if not attempts:
             raise errors[0]
         self.attempts_ = attempts
-        return self._of_all(attempts, "late attempts" if is_late else "attempts")
+        result = self._of_all(attempts, "late attempts" if budget.is_spent else "attempts")
+        if budget.n:
+            result.diagnostics["n_evaluations"] = budget.n
+        return result
 
     def _turns(
         self,
@@ -249,12 +266,16 @@ class UntilTrusted(PartitionEstimator):
             own["checkpoint"] = self.checkpoint
         unset = {name: value for name, value in own.items() if known.get(name, 0) is None}
         estimator.set_params(**unset)
-        if isinstance(estimator, BridgeSampling):
-            return estimator._fit(path, self._given_draws).result_
-        return estimator._fit(start()).result_
+        try:
+            if isinstance(estimator, BridgeSampling):
+                return estimator._fit(path, self._given_draws).result_
+            return estimator._fit(start()).result_
+        except BudgetSpent as spent:  # of an estimator that leaves no run
+            return estimator._stopped(path, [], spent)
 
     def _is_enough(self, result: PartitionResult) -> bool:
-        return result.converged and not misses_tol(float(result.std_error), self.tol)
+        is_trusted = result.converged and result.is_estimate
+        return is_trusted and not misses_tol(float(result.std_error), self.tol)
 
     def _of_all(self, attempts: list[PartitionResult], family: str) -> PartitionResult:
         """The best of all attempts, with what they cost together."""
@@ -265,6 +286,7 @@ class UntilTrusted(PartitionEstimator):
 
         best = min(attempts, key=rank)
         alarms = [each for each in best.alarms if each.kind != "tol-missed"]
+        alarms += [each for each in attempts[-1].alarms if each.kind == "budget-spent"]
         alarms += tol_alarms(float(best.std_error), self.tol, family)
         for each in attempts:
             error = float(np.hypot(each.std_error, best.std_error))

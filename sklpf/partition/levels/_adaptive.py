@@ -89,7 +89,8 @@ class AdaptiveTempering(SimulatedTempering):
         return self._after(setup, "adaptation", n_redraws * setup.sweeps_per_redraw, start)
 
     def _produce(self, setup, start):
-        return AdaptedRun(**vars(super()._produce(setup, start)), **start.adaptation)
+        for run in super()._produce(setup, start):
+            yield AdaptedRun(**vars(run), **start.adaptation)
 
     @classmethod
     def _reads(cls, run) -> bool:
@@ -162,7 +163,7 @@ class SAMS(AdaptiveTempering):
         level drawn and 0 for all others, which is noisier and has no part in the frozen phase.
     exponent : float, default=0.8
         b, between 1/2 and 1 (both excluded).
-    transition, checkpoint, checks, random_state, n_jobs, verbose
+    transition, checkpoint, checks, max_evaluations, max_seconds, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -288,7 +289,7 @@ class WangLandau(AdaptiveTempering):
         A histogram, of the probabilities q(k | x) of the visits, is flat when every level has more
         than this share of the mean. 0.8 is that of the first paper; it takes many more draws for
         the same accuracy.
-    transition, checkpoint, checks, random_state, n_jobs, verbose
+    transition, checkpoint, checks, max_evaluations, max_seconds, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes

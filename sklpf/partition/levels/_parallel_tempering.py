@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 
+from sklpf._utils.budget import note
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.progress import round_done, stage
@@ -239,7 +240,7 @@ def _typical_error(run: ExchangeRun, own_error: float) -> float:
     errors = np.r_[run.history[:, 1], own_error]
     # A run's n_sweeps may hold those of a first try.
     length = run.n_groups * len(run.ladder) * run.last.n_scans
-    lengths = np.r_[np.diff(run.history[:, 2], prepend=0), length]
+    lengths = np.r_[np.diff(run.history[:, 2], prepend=run.sweeps["pilot"]), length]
     with np.errstate(invalid="ignore"):
         scaled = (errors * np.sqrt(lengths / lengths[-1]))[-3:]
     return float(np.median(scaled)) if np.all(np.isfinite(scaled)) else 0.0
@@ -279,7 +280,7 @@ class ParallelTempering(SamplingEstimator):
     adapt : bool, default=True
         Whether the levels are moved after each round. A path whose levels are no inverse
         temperatures, for example models saved during training, needs False and its own ladder.
-    transition, checkpoint, checks, random_state, n_jobs, verbose
+    transition, checkpoint, checks, max_evaluations, max_seconds, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -438,6 +439,7 @@ class ParallelTempering(SamplingEstimator):
                     n_scans=sum(schedule.lengths[: i + 1]),
                 )
             )
+            note(run)
             if schedule.is_over(i, run):
                 break
             curve, errors = jackknife(run.curve(), len(ladders))

@@ -36,6 +36,10 @@ from sklpf.uncertainty import (
     t_ratio,
 )
 
+_DRAWS_PER_BLOCK = 10.0  # effective ones of a state
+_FEWEST_BLOCKS = 10
+_MOST_BLOCKS = 30
+
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PotentialRun(LevelRun):
@@ -378,18 +382,12 @@ class PotentialRun(LevelRun):
         return np.isin(np.arange(len(self.counts)), sampled[order[:cut]])
 
     @cached_property
-    def _groups(
-        self,
-        *,
-        draws_per_block: float = 10.0,  # effective ones of a state
-        most_blocks: int = 30,
-        fewest_blocks: int = 10,
-    ) -> Integers:
+    def _groups(self) -> Integers:
         """Group of every draw, (N,)."""
         if self.given_groups is not None:
             return self.given_groups
         slowest = self._draw_numbers.slowest
-        n_blocks = int(np.clip(slowest / draws_per_block, fewest_blocks, most_blocks))
+        n_blocks = int(np.clip(slowest / _DRAWS_PER_BLOCK, _FEWEST_BLOCKS, _MOST_BLOCKS))
         n_blocks = min(n_blocks, int((self.counts // self._walkers).max()))
         blocks = []
         for n, n_walkers in zip(self.counts.astype(int), self._walkers):
@@ -494,7 +492,11 @@ class PotentialRun(LevelRun):
         ]
 
     def _first_block(self, curve: Curve) -> Difference:
-        """Compare the first block of draws with the others, as burn-in would make it differ."""
+        """Compare the first block of draws with the others, as burn-in would make it differ: with
+        fewer than three nothing can be said.
+        """
+        if self.n_groups < 3:
+            return Difference(0.0, 0.0)
         every = np.arange(self.n_groups)
         without = np.array([curve(np.delete(every, g))[-1] for g in every])
         values = without.mean() - (self.n_groups - 1) * (without - without.mean())

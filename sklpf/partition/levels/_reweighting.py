@@ -80,9 +80,6 @@ class ReweightingEstimator(PartitionEstimator):
     _options: ClassVar[tuple[str, ...]] = ()
 
     # -- sampling
-    def _seed(self) -> int:
-        return super()._seed() if self.sampler is None else 0  # a sampler has its own
-
     def _as_path(self, path):
         if getattr(self.sampler, "continuous", False) and not self._reads_continuous:
             raise ValueError(
@@ -101,10 +98,11 @@ class ReweightingEstimator(PartitionEstimator):
             )
         return path
 
+    def _seed(self) -> int:
+        return super()._seed() if self.sampler is None else self.sampler_._seed()
+
     def _run(self, path, seed):
-        if self.sampler is None:
-            self.sampler_.random_state = seed
-        return self.sampler_._run(path, self.sampler_._seed())
+        return self.sampler_._run(path, seed)
 
     def _read(self, run) -> PartitionResult:
         if isinstance(run, LevelRun):

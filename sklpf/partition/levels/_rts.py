@@ -313,7 +313,7 @@ class RTS(SimulatedTempering):
         chains spend their time where they do on levels. Pilot and burn-in use the levels;
         production is one round, with a call from Python for each group and redraw. The path's base
         must draw points where the target has mass.
-    transition, checkpoint, checks, random_state, n_jobs, verbose
+    transition, checkpoint, checks, max_evaluations, max_seconds, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -471,11 +471,12 @@ class RTS(SimulatedTempering):
 
     def _produce(self, setup, start):
         if not self.continuous:
-            return super()._produce(setup, start)
+            yield from super()._produce(setup, start)
+            return
         log_pseudo_prior = setup.log_prior - start.curve
         n_redraws = (self.n_sweeps - start.used) // setup.sweeps_per_redraw
         left = temper_continuously(setup, start.chains, log_pseudo_prior, n_redraws)
-        return ContinuousRun(
+        yield ContinuousRun(
             ladder=setup.path.ladder,
             sweeps={"chains": start.used + n_redraws * setup.sweeps_per_redraw},
             history=start.history,

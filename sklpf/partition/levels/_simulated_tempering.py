@@ -4,7 +4,7 @@ share, and what their rounds leave, with the estimate, its errors and the alarms
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field, replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from scipy.stats import t as student_t
 
+from sklpf._utils.budget import note
 from sklpf._utils.numbers import Array, Integers, as_float64
 from sklpf._utils.progress import round_done
 from sklpf._utils.random import Stream, seeded
@@ -466,19 +467,24 @@ class SimulatedTempering(SamplingEstimator):
         log_prior = log_prior_of(self.prior, path.ladder)
         setup = Setup(path, transition, log_prior, first, seed, redraws, options, ratio)
         start = self._initialise(setup)
-        run = self._produce(setup, start)
         n_before = n_moves + n_draws
-        return replace(
-            run,
-            base_log_partition=base_log_partition,
-            sweeps={
-                "chains": (run.n_sweeps - start.used) * self.n_chains,
-                "pilot": n_before,
-                "burn-in": start.used * self.n_chains,
-            },
-            history=run.history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
-            earlier_alarms=tuple(alarms),
-        )
+
+        def whole(run):
+            return replace(
+                run,
+                base_log_partition=base_log_partition,
+                sweeps={
+                    "chains": (run.n_sweeps - start.used) * self.n_chains,
+                    "pilot": n_before,
+                    "burn-in": start.used * self.n_chains,
+                },
+                history=run.history * [1, 1, self.n_chains] + [base_log_partition, 0.0, n_before],
+                earlier_alarms=tuple(alarms),
+            )
+
+        for run in map(whole, self._produce(setup, start)):
+            note(run)
+        return run
 
     def _first_ratio(self, path, key) -> tuple[MeanWeight | None, int, list[Alarm]]:
         """The mean of f_1 / f_0 over independent base draws, where these fall on points with
@@ -536,9 +542,9 @@ class SimulatedTempering(SamplingEstimator):
         round_done(name, log_partition, value[1], used * self.n_chains, n_left * self.n_chains)
         return with_round(history, value[0], value[1], used)
 
-    def _produce(self, setup, start) -> Any:
-        """A run of one round, or with `tol` of as many as it takes; its sweeps and its history are
-        those of a chain, and of log Z / Z_0.
+    def _produce(self, setup, start) -> Iterator[Any]:
+        """Runs of one round, and with `tol` of as many more as it takes; their sweeps and history
+        are those of a chain, and of log Z / Z_0.
         """
         max_sweeps = 50 * self.n_sweeps if self.max_sweeps is None else self.max_sweeps
         most = max(self.n_sweeps, max_sweeps)
@@ -565,8 +571,9 @@ class SimulatedTempering(SamplingEstimator):
                     sweeps_per_redraw=setup.sweeps_per_redraw,
                 )
             )
+            yield run
             if self.tol is None:
-                return run
+                return
             result = run._read()
             estimate = run.curve()
             curve = estimate(ALL)
@@ -574,7 +581,7 @@ class SimulatedTempering(SamplingEstimator):
                 sum(r.n_redraws for r in rounds), (most - used) // setup.sweeps_per_redraw
             )
             if (result.std_error <= self.tol and not result.alarms) or n_redraws < 2:
-                return run
+                return
             value = curve[-1], result.std_error
             n_left = n_redraws * setup.sweeps_per_redraw
             name = f"round {len(rounds)}"

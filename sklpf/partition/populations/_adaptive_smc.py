@@ -7,11 +7,13 @@ from __future__ import annotations
 import copy
 import functools
 import itertools
+import time
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from sklpf._utils.budget import note
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import report
 from sklpf._utils.random import seeded, systematic
@@ -60,6 +62,9 @@ _QUIET_SEARCHES = 2  # one after the other, that find none
 _N_STARTS = 60  # of a search after the first, doubled where one finds modes
 _MOST_STARTS = 500
 _SHARE_OF_SWEEPS = 0.5  # of the most, which searches may take
+_SEARCHED = 0.6  # share of the budget that is spent when searches are over
+_SHARE_OF_BUDGET = 0.8  # of what is then left, which a round may take
+_FEWEST_PARTICLES = 10  # of a population, where the budget is small
 _FEW_POINTS = 20  # in a region, below which the base has a part for it
 _FARTHER = 1.5  # differences of points, by which the next search begins away from modes
 
@@ -150,9 +155,10 @@ class AdaptiveSMC(SamplingEstimator):
     transition : HMC, RandomWalk, Slice or None, default=None
         The move. None is `HMC`, or `RandomWalk` without a gradient, in units of the particles'
         covariance (within bounds, of their variances).
-    checkpoint, checks, random_state, n_jobs, verbose
+    checkpoint, checks, max_evaluations, max_seconds, random_state, n_jobs, verbose
         As in `AIS`. Particles that look for the target move in one task; ``checks=False`` leaves
-        out their search for modes, too.
+        out their search for modes, too. Of a budget particles take two fifths, and searches a
+        fifth.
 
     Attributes
     ----------
@@ -287,6 +293,11 @@ class AdaptiveSMC(SamplingEstimator):
         path.climbs_from = np.concatenate([starts, highest])
         least = _LEAST_MASS + log_mass
         most = evaluations.n + _SHARE_OF_SWEEPS * self.max_sweeps
+        budget = path.budget
+        if budget is not None:
+            left = max(_SEARCHED - budget.share, 0.0) * budget.most
+            most = min(most, evaluations.n + left)
+            path.most_search_evaluations = left
         found: list[Regions] = []
         lost = []
         n_quiet = 0
@@ -304,7 +315,8 @@ class AdaptiveSMC(SamplingEstimator):
                 lost.append(regions.take(new.tolist()))
                 wanted = 2 * _QUIET_SEARCHES
                 n_starts = min(2 * n_starts, _MOST_STARTS)
-            if n_quiet == wanted or evaluations.n > most:
+            is_late = budget is not None and budget.share > _SEARCHED
+            if n_quiet == wanted or evaluations.n > most or is_late:
                 break
             known = np.concatenate([known, regions.centres])
             centres = np.concatenate([known[:1], *(each.centres for each in found)])
@@ -327,6 +339,7 @@ class AdaptiveSMC(SamplingEstimator):
         n_particles = _N_PARTICLES
         levels_per_step = _LEVELS_PER_STEP
         search = Search(None, [], False)
+        budget = path.budget
         for n_rounds in itertools.count(1):
             fitted = points[rng.permutation(len(points))[:_MOST_FITTED]]
             n_fitted = min(n_effective, len(fitted)) + len(learned.found) / 2
@@ -338,6 +351,7 @@ class AdaptiveSMC(SamplingEstimator):
                     counted, learned.climb_starts, points, base, own_seed, evaluations, search
                 )
             rebased = _from_base(path, base, search.lost, points)
+            n_before, began = (0, 0.0) if budget is None else (budget.n, budget.seconds)
             known, populations, n_levels = self._sample_populations(
                 rebased, move, starts, own_seed, n_particles, levels_per_step
             )
@@ -379,6 +393,7 @@ class AdaptiveSMC(SamplingEstimator):
                 break
             n_moves = n_levels * n_particles * _N_POPULATIONS
             growth = 1.0
+            note(replace(learned_run, log_f_rounding=path.log_f_rounding))
             if is_imprecise(causes):
                 growth = min(
                     _PARTICLE_MARGIN * (result.std_error / self.tol) ** 2, _MAX_PARTICLE_GROWTH
@@ -389,15 +404,26 @@ class AdaptiveSMC(SamplingEstimator):
                 levels_per_step *= _LEVEL_GROWTH
             if n_sweeps + evaluations.n + growth * n_moves > self.max_sweeps:
                 break
+            if budget is not None:
+                seconds = budget.seconds - began
+                budget.require(growth * (budget.n - n_before), growth * seconds)
         return rebased, learned_run
 
     def _sample_populations(self, path, move, starts, seed, n_particles, levels_per_step):
         """The arrays of a run of `SMC` with reverse chains from some points, its particles, and its
         number of levels.
         """
+        budget = path.budget
+        n_before = 0 if budget is None else budget.n
+        began = time.time()
         tuned = move.tune(path, seeded(seed).of("tuning").key)
         n_steps = len(tuned.pilot.betas) - 1
         n_levels = 1 + levels_per_step * n_steps
+        if budget is not None:
+            a_move = np.array([budget.n - n_before, time.time() - began]) / tuned.pilot.n_moves
+            n_moves = _SHARE_OF_BUDGET * budget.affords(*a_move) / n_levels - len(starts)
+            most = max(n_moves / _N_POPULATIONS, _FEWEST_PARTICLES)
+            n_particles = int(min(n_particles, most))
         smc = SMC(
             n_particles,
             n_levels,

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklpf._utils.budget import note
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.random import seeded, systematic
@@ -155,7 +156,7 @@ class SMC(SamplingEstimator):
     resample_at : float, default=0.5
         A population is resampled if its effective number of particles is below this share of N:
         with 0 never, with 1 at nearly every level.
-    transition, checkpoint, checks, random_state, n_jobs, verbose
+    transition, checkpoint, checks, max_evaluations, max_seconds, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -219,12 +220,14 @@ class SMC(SamplingEstimator):
     }
 
     _run_class = PopulationRun
+    _shortens_ladder = True
 
     def _sample(self, path, seed) -> PopulationRun:
         run, plan, populations = self._run_forward(path, seed)
         run = replace(run, draws=self._draws(plan.path, populations))
         if not self.checks:
             return run
+        note(run)
         checkpoint = self._checkpoint(path, seed)
         n_moves = len(plan.path.ladder) - 1
         n_reverse = max(FEWEST_REVERSE, self.n_particles)

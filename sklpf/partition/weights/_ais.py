@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sklpf._utils.budget import note
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import systematic
 from sklpf._utils.sklearn import POSITIVE, at_least
@@ -158,6 +159,13 @@ class AIS(SamplingEstimator):
         that it has missed; and reverse chains (see Notes). False makes M (K - 1) sweeps and no
         more; the result then says that it was not checked, a target without an integral gets a
         finite log Z, and large weights that no chain has met raise neither alarm nor error.
+    max_evaluations : int or None, default=None
+        Evaluations of the density (and of its gradient) at points, at most, with pilot, reverse
+        chains and checks, of a density of the user's on R^d: others don't count them. Where they
+        are not enough for all levels there are fewer; where they are spent all the same the best
+        number until then is the result, which is not trusted and says how many more were needed.
+    max_seconds : float or None, default=None
+        The same of wall time; a compiled run looks at the clock after each segment.
     random_state : int, RandomState or None, default=None
         Seed of the chains.
     n_jobs : int or None, default=None
@@ -215,6 +223,7 @@ class AIS(SamplingEstimator):
     _parameter_constraints = {**ANNEALING, "n_chains": [at_least(2)]}
 
     _run_class: ClassVar[type[AnnealingRun]] = AnnealingRun
+    _shortens_ladder = True
 
     def _sample_rows(self, paths, seeds) -> list[AnnealingRun]:
         return annealing_runs(self, paths, self.n_chains, seeds)
@@ -238,7 +247,20 @@ def annealing_runs(
     n_reverse = min(n, max(FEWEST_REVERSE, n // 4))
     n_more = min(n, most_reverse) - n_reverse
 
+    def run_of(plan, forward, reverse):
+        draws = None
+        if estimator._keeps_draws:
+            draws = draws_of(plan.path, forward.state, forward.log_weights, np.arange(n))
+        return estimator._run_class(
+            draws=draws,
+            history=plan.history + [plan.path.base_log_partition, 0.0, 0.0],
+            acceptance=forward.acceptance,
+            pilot=plan.transition.pilot,
+            **fields_of_run(plan, forward, reverse, True),
+        )
+
     def starts(plan, forward):
+        note(run_of(plan, forward, np.empty((0, 1))))
         return _ends_by_weight(plan, forward, n_reverse, "reverse")
 
     reverse_starts = starts if estimator.checks else None
@@ -253,20 +275,7 @@ def annealing_runs(
         more = anneal_reverse(chosen, states, 1, "more reverse", estimator.n_jobs, settles=True)
         for t, further in zip(wide, more):
             reverses[t] = np.concatenate([reverses[t], further])
-    runs = []
-    for plan, forward, reverse in zip(plans, arrivals, reverses):
-        draws = None
-        if estimator._keeps_draws:
-            draws = draws_of(plan.path, forward.state, forward.log_weights, np.arange(n))
-        run = estimator._run_class(
-            draws=draws,
-            history=plan.history + [plan.path.base_log_partition, 0.0, 0.0],
-            acceptance=forward.acceptance,
-            pilot=plan.transition.pilot,
-            **fields_of_run(plan, forward, reverse, True),
-        )
-        runs.append(run)
-    return runs
+    return [run_of(*each) for each in zip(plans, arrivals, reverses)]
 
 
 def anneal_both_ways(
@@ -348,7 +357,7 @@ class HAIS(AIS):
     tol : float or None, default=None
         Target standard error in nats. Pilot chains, which never enter the estimate, then find how
         many levels it needs, separately for each row, and the ladder is thinned to these.
-    checkpoint, checks, random_state, n_jobs, verbose
+    checkpoint, checks, max_evaluations, max_seconds, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes

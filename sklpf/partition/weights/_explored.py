@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from sklpf._utils.budget import note
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, seeded
@@ -147,35 +148,46 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     stream = seeded(seed)
     most = estimator.max_evaluations
     budget = _EXPLORING[0] + _EXPLORING[1] * path.n_dimensions
+    if path.budget is not None and np.isfinite(path.budget.left()):
+        most = int(path.budget.left())
     if most is not None:
-        budget = int(_SHARE_OF_EXPLORING * most)
+        budget = min(budget, int(_SHARE_OF_EXPLORING * most))
     evaluator = Evaluator(path, estimator._checkpoint(path, seed))
     cover = explore(path, budget, stream.of("exploring"), evaluator)
     report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
     fresh = cover.fresh
+
+    def run_of(fresh, findings):
+        order = np.arange(len(fresh.log_weights))
+        return ExploredRun(
+            ladder=TWO_LEVELS,
+            sweeps={
+                "chains": evaluator.n - cover.n_evaluations,
+                "exploration": cover.n_evaluations,
+            },
+            log_f_rounding=path.log_f_rounding,
+            draws=Draws(fresh.points, fresh.log_weights, order).thinned(),
+            findings=findings,
+            cover=cover,
+            forward=fresh.log_weights,
+            explorers=fresh.explorers,
+            log_own=fresh.log_own,
+            tol=estimator.tol,
+        )
+
+    findings = None
+    if estimator.checks:
+        note(run_of(fresh, None))
+        findings = {"tails": _tails(path, cover, seed)}
+        if most is not None:
+            most -= findings["tails"].n_evaluations
     if cover.is_over and cover.efficiency >= EFFICIENT:
         n_draws = estimator.n_samples
         if most is not None:
             n_draws = min(n_draws, most - cover.n_evaluations)
         if n_draws > _FEWEST_DRAWS:
             fresh = _drawn(cover, evaluator, n_draws, estimator.tol, stream.of("draws"))
-    findings = {"tails": _tails(path, cover, seed)} if estimator.checks else None
-    order = np.arange(len(fresh.log_weights))
-    return ExploredRun(
-        ladder=TWO_LEVELS,
-        sweeps={
-            "chains": evaluator.n - cover.n_evaluations,
-            "exploration": cover.n_evaluations,
-        },
-        log_f_rounding=path.log_f_rounding,
-        draws=Draws(fresh.points, fresh.log_weights, order).thinned(),
-        findings=findings,
-        cover=cover,
-        forward=fresh.log_weights,
-        explorers=fresh.explorers,
-        log_own=fresh.log_own,
-        tol=estimator.tol,
-    )
+    return run_of(fresh, findings)
 
 
 def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, stream: Stream) -> Any:

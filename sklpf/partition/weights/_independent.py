@@ -62,10 +62,10 @@ class ImportanceSampling(SamplingEstimator):
     max_evaluations : int or None, default=None
         Evaluations of the density, at most, of exploring (three quarters) and draws together. More
         are spent in part on larger populations, which find smaller modes. None: 15,000 and 3,000
-        for each dimension of exploring, and `n_samples` draws.
+        for each dimension of exploring, and `n_samples` draws. Of other proposals as in `AIS`.
     transition : Transition or None, default=None
         The move of the chains at the target, as in `AIS`.
-    checkpoint, checks, random_state, n_jobs, verbose
+    checkpoint, checks, max_seconds, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -127,14 +127,12 @@ class ImportanceSampling(SamplingEstimator):
     _: KW_ONLY
     proposal: Any = None
     tol: float | None = None
-    max_evaluations: int | None = None
 
     _parameter_constraints = {
         **SAMPLING,
         "n_samples": [at_least(2)],
         "proposal": "no_validation",
         "tol": [POSITIVE, None],
-        "max_evaluations": [at_least(1), None],
     }
 
     _run_class = ImportanceRun

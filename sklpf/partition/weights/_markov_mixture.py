@@ -100,7 +100,7 @@ class MarkovMixture(SamplingEstimator):
         from.
     n_sweeps : int, default=2048
         Sweeps of every chain of the tempering run before the first draw.
-    transition, checkpoint, checks, random_state, n_jobs, verbose
+    transition, checkpoint, checks, max_evaluations, max_seconds, random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes

@@ -109,7 +109,9 @@ class RAISE(SamplingEstimator):
         ``sample_target(n, stream)`` or can be enumerated (at most 25 units), else by
         `ParallelTempering`. Given rows, such as held-out data, are all used. A path without
         ``state_from_rows`` takes its own states.
-    ladder, transition, checkpoint, checks, random_state, n_jobs, verbose
+    ladder, transition, checkpoint, checks, max_evaluations, max_seconds
+        As in `AIS`.
+    random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -171,6 +173,7 @@ class RAISE(SamplingEstimator):
     }
 
     _run_class = ReverseRun
+    _shortens_ladder = True
 
     def _sample(self, path, seed) -> ReverseRun:
         base_log_partition = require_base(path, "RAISE")
@@ -326,7 +329,9 @@ class BDMC(SamplingEstimator):
         Levels K of the ladder: each chain makes K - 1 sweeps.
     starts : None, array-like of shape (n_starts, n_features) or state, default=None
         Where the reverse chains start, as in `RAISE`; each given row starts one chain.
-    ladder, transition, checkpoint, checks, random_state, n_jobs, verbose
+    ladder, transition, checkpoint, checks, max_evaluations, max_seconds
+        As in `AIS`.
+    random_state, n_jobs, verbose
         As in `AIS`.
 
     Attributes
@@ -383,6 +388,7 @@ class BDMC(SamplingEstimator):
     }
 
     _run_class = BidirectionalRun
+    _shortens_ladder = True
 
     def _sample_rows(self, paths, seeds) -> list[BidirectionalRun]:
         known = self.starts is None and has(paths[0], "exact_start")

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import AIS, SMC, BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath
 from sklpf.partition import MarkovMixture
+from sklpf.paths import Stream, stream_key
 from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
 
@@ -100,6 +101,18 @@ def test_a_missed_pattern_becomes_part_of_the_base(estimator):
     assert estimator.result_.diagnostics["first_try"] == pytest.approx(truth + np.log(0.7), abs=0.1)
     off = estimator.log_partition_ - truth
     assert abs(off) < max(4 * estimator.log_partition_std_error_, 0.02)
+
+
+def test_a_base_that_covers_regions_takes_more_of_them():
+    """All parts stay: half of the base is the one before, and log Z that of the model."""
+    path = RBMPath(np.full((3, 6), 0.5), np.zeros(6), np.zeros(3), np.full(6, 0.5), LADDER)
+    regions = path.regions(Stream(stream_key(0)))
+    twice = path.with_regions(regions).with_regions(regions)
+    assert len(twice.logits) == len(twice.log_weights) == 1 + 2 * len(regions.radii)
+    assert np.exp(twice.log_weights).sum() == pytest.approx(1)
+    assert twice.log_weights[0] == pytest.approx(np.log(0.25))
+    exact = Exact().fit(path).log_partition_
+    assert Exact().fit(twice).log_partition_ == pytest.approx(exact, abs=1e-9)
 
 
 def test_score_makes_the_second_try_and_a_given_base_stays():

@@ -1,0 +1,165 @@
+"""Budgets: no estimator of densities evaluates more often, or runs longer, than it may, and all
+leave the best number that they have, or say that there is none.
+"""
+
+import re
+import time
+
+import numpy as np
+import pytest
+from convergence import alarm_kinds, quietly
+
+from sklpf import AIS, HAIS, RTS, SMC, BernoulliRBM, Gaussian, GeometricPath, ParallelTempering
+from sklpf.partition import (
+    BDMC,
+    RAISE,
+    SAMS,
+    AdaptiveSMC,
+    ImportanceSampling,
+    UntilTrusted,
+    WangLandau,
+)
+
+LOG_PARTITION = 1.5 * np.log(2 * np.pi * 0.09)
+ESTIMATORS = {
+    "AIS": AIS(),
+    "HAIS": HAIS(),
+    "SMC": SMC(),
+    "AdaptiveSMC": AdaptiveSMC(),
+    "ParallelTempering": ParallelTempering(),
+    "RTS": RTS(),
+    "SAMS": SAMS(),
+    "WangLandau": WangLandau(),
+    "ImportanceSampling": ImportanceSampling(),
+    "explored": ImportanceSampling(proposal="explored"),
+    "BDMC": BDMC(),
+    "RAISE": RAISE(),
+    "UntilTrusted": UntilTrusted(),
+}
+
+
+class Density:
+    """A Gaussian that counts the points at which it or its gradient is evaluated."""
+
+    def __init__(self, seconds=0.0):
+        self.seconds = seconds
+        self.n = 0
+
+    def __call__(self, x):
+        self._evaluate(x)
+        return -0.5 * np.sum((x - 1) ** 2, axis=1) / 0.09
+
+    def grad(self, x):
+        self._evaluate(x)
+        return -(x - 1) / 0.09
+
+    def _evaluate(self, x):
+        self.n += len(x)
+        time.sleep(self.seconds * len(x))
+
+    def path(self, name):
+        grad = self.grad if name == "HAIS" else None
+        path = GeometricPath(self, grad=grad, base=Gaussian(np.zeros(3), 4.0))
+        self.n = 0  # without those that check the functions
+        return path
+
+
+def budgeted(name, density, **budget):
+    estimator = ESTIMATORS[name].set_params(random_state=0, **budget)
+    try:
+        return quietly(estimator, density.path(name))
+    finally:
+        estimator.set_params(**dict.fromkeys(budget))
+
+
+@pytest.mark.parametrize("most", [1000, 20_000, 70_000])
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_evaluations_with_all_checks_are_no_more_than_allowed(name, most):
+    density = Density()
+    fitted = budgeted(name, density, max_evaluations=most)
+    result = fitted.result_
+    assert density.n <= most
+    assert result.diagnostics["n_evaluations"] == density.n
+    if "budget-spent" in alarm_kinds(fitted):
+        assert density.n > most / 2
+        assert any("raise max_evaluations" in reason for reason in result.reasons)
+    if np.isfinite(result.std_error):
+        # of 39 errors, of which few tell by how much, one is beyond 6 with probability 1e-5
+        assert abs(result.log_partition - LOG_PARTITION) < 6 * result.std_error + 0.05
+    else:
+        assert "budget-spent" in alarm_kinds(fitted)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_seconds_are_no_more_than_allowed(name):
+    began = time.perf_counter()
+    fitted = budgeted(name, Density(1e-5), max_seconds=0.3)
+    assert time.perf_counter() - began < 0.5
+    reasons = fitted.result_.reasons
+    assert fitted.converged_ or any("raise max_seconds" in reason for reason in reasons)
+
+
+def test_what_more_is_needed_is_right():
+    tempering = ParallelTempering(n_sweeps=1024, random_state=0)
+    whole = budgeted_by(tempering, None)
+    most = int(0.6 * whole.n)
+    stopped = budgeted_by(tempering, most)
+    sentence = " ".join(stopped.fitted.result_.reasons)
+    more = int(re.search(r"by at least ([\d,]+)", sentence)[1].replace(",", ""))
+    assert most < most + more < whole.n  # checks come after it
+    rounds = whole.fitted.result_.diagnostics["round_log_partition"]
+    assert np.abs(rounds - stopped.fitted.log_partition_).min() < 1e-10
+
+
+def budgeted_by(estimator, most):
+    density = Density()
+    density.fitted = quietly(estimator.set_params(max_evaluations=most), density.path(""))
+    return density
+
+
+@pytest.mark.parametrize("n_jobs", [2])
+def test_a_budget_gives_the_same_bits_for_any_number_of_jobs(n_jobs):
+    runs = [
+        quietly(
+            ParallelTempering(max_evaluations=50_000, random_state=0, n_jobs=n),
+            Density().path(""),
+        ).result_
+        for n in (1, n_jobs)
+    ]
+    assert runs[0].log_partition == runs[1].log_partition
+    assert runs[0].std_error == runs[1].std_error
+
+
+class Interrupting(Density):
+    """It is interrupted after so many evaluations."""
+
+    def __init__(self, n_until):
+        super().__init__()
+        self.n_until = n_until
+
+    def _evaluate(self, x):
+        super()._evaluate(x)
+        if self.n > self.n_until:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("name", ["SMC", "ParallelTempering", "AdaptiveSMC", "explored"])
+def test_an_interrupted_run_has_what_it_left_of_its_budget(name, tmp_path):
+    options = {"max_evaluations": 60_000, "checkpoint": tmp_path}
+    whole = budgeted(name, Density(), **options)
+    with pytest.raises(KeyboardInterrupt):
+        budgeted(name, Interrupting(whole.result_.diagnostics["n_evaluations"] // 2), **options)
+    density = Density()
+    resumed = budgeted(name, density, **options)
+    for each in ("log_partition", "std_error", "reasons"):
+        np.testing.assert_equal(getattr(resumed.result_, each), getattr(whole.result_, each))
+
+
+def test_budgets_of_what_does_not_count():
+    rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
+    for estimator in (AIS(max_evaluations=100), UntilTrusted(max_evaluations=100)):
+        with pytest.raises(ValueError, match="give max_seconds"):
+            estimator.fit(rbm)
+    stopped = quietly(AIS(max_seconds=1e-6, random_state=0), rbm)
+    assert np.isnan(stopped.log_partition_)
+    assert alarm_kinds(stopped) == {"budget-spent"}
