@@ -46,6 +46,7 @@ from sklpf import (
     UntilTrusted,
 )
 from sklpf.interop import from_prior_transform
+from sklpf.partition import ImportanceSampling
 
 jax.config.update("jax_enable_x64", True)
 
@@ -593,6 +594,9 @@ def blackjax_smc(name, seed, n_particles=1000):
 
 
 METHODS = {
+    "explored": prior_transform(
+        functools.partial(ImportanceSampling, proposal="explored", tol=0.1)
+    ),
     "UntilTrusted": prior_transform(functools.partial(UntilTrusted, tol=0.1)),
     "AdaptiveSMC": prior_transform(AdaptiveSMC),
     "AdaptiveSMC, longer": prior_transform(functools.partial(AdaptiveSMC, max_sweeps=10_000_000)),
