@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from sklpf._utils.progress import duration_text
+from sklpf._utils.tables import duration_text
 
 
 class BudgetSpent(BaseException):
@@ -156,6 +156,22 @@ class Budget:
             raise self._refusal("max_seconds")
         if self.outer is not None:
             self.outer.check(n)
+
+    def spent(self) -> str:
+        """Return the evaluations of the whole fit so far, and how long the rest of them may take;
+        empty where none were counted.
+        """
+        whole = self
+        while whole.outer is not None:
+            whole = whole.outer
+        if not whole.n:
+            return ""
+        text = f"{whole.n:,} evaluations"
+        left = whole.max_seconds - whole.seconds
+        if whole.most < math.inf:
+            text = f"{whole.n:,} of {whole.most:,} evaluations"
+            left = min(left, (whole.most - whole.n) * whole.seconds / whole.n)
+        return text if math.isinf(left) else f"{text}, at most {duration_text(max(left, 0))} left"
 
     def _refusal(self, parameter: str, needed: str = "") -> BudgetSpent:
         """The error that says what was spent, of the whole budget."""
