@@ -18,6 +18,8 @@ from typing import Any
 
 from sklpf._utils.tables import duration_text
 
+_LATE = 1.05  # of the seconds, by which evaluations may be over that have begun before
+
 
 class BudgetSpent(BaseException):
     """Nothing is left of a budget. No error of a user's function, which would be caught.
@@ -63,6 +65,7 @@ class Budget:
         self.most = math.inf if max_evaluations is None else max_evaluations
         self.max_seconds = math.inf if max_seconds is None else max_seconds
         self.outer = outer
+        self._pace = 0.0  # seconds that an evaluation took last
         self._refused = False
         self._is_rest = False  # of the outer one
         self.began = time.time()  # the same clock in all processes
@@ -148,11 +151,18 @@ class Budget:
         if self.outer is not None:
             self.outer.add(n)
 
+    def took(self, n: int, seconds: float) -> None:
+        """Note how long n evaluations took, which says how many more are in time."""
+        self._pace = seconds / max(n, 1)
+        if self.outer is not None:
+            self.outer.took(n, seconds)
+
     def check(self, n: int = 0) -> None:
         """Raise BudgetSpent if fewer than n evaluations are left, or no time is."""
         if self.n + n > self.most:
             raise self._refusal("max_evaluations")
-        if self.seconds > self.max_seconds:
+        expected = n * self._pace if self.seconds + n * self._pace > _LATE * self.max_seconds else 0
+        if self.seconds + expected > self.max_seconds:
             raise self._refusal("max_seconds")
         if self.outer is not None:
             self.outer.check(n)
