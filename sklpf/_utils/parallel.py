@@ -289,6 +289,41 @@ def parallel_map(
     return results
 
 
+_EVALUATION_JOBS: ContextVar[int | None] = ContextVar("evaluation_jobs", default=1)
+
+
+@contextlib.contextmanager
+def evaluating(n_jobs: int | None) -> Iterator[None]:
+    """A context in which a user's function is evaluated by as many workers as `n_jobs` stands for,
+    but within tasks: these run in parallel already.
+    """
+    token = _EVALUATION_JOBS.set(n_jobs)
+    try:
+        yield
+    finally:
+        _EVALUATION_JOBS.reset(token)
+
+
+def evaluate_parts(
+    function: Callable[[Any], Any],
+    parts: Sequence[Any],
+    seconds: float,
+    *,
+    worthwhile: float = 0.005,  # seconds
+) -> list[Any]:
+    """Return [function(part) for part in parts], by the workers of the fit if that is expected to
+    take so many seconds that these pay.
+    """
+    n_jobs = _EVALUATION_JOBS.get()
+    if n_jobs == 1 or len(parts) < 2 or seconds < worthwhile:
+        return [function(part) for part in parts]
+    if joblib.effective_n_jobs(n_jobs) == 1:
+        return [function(part) for part in parts]
+    with _workers(n_jobs, len(parts)) as workers:
+        arriving = workers(delayed(_task)(i, function, part) for i, part in enumerate(parts))
+        return [result for _, result, _ in _arrived(arriving)]
+
+
 def n_threads_for(n_jobs: int | None) -> int:
     """Number of threads of this process that `n_jobs` stands for, as joblib reads it."""
     return 1 if n_jobs == 1 else max(1, min(joblib.effective_n_jobs(n_jobs), joblib.cpu_count()))

@@ -26,7 +26,8 @@ def fit_mixture(points: Array, log_weights: Array, rng: np.random.Generator) -> 
 
     EM of Gaussians by weights (as in Cappe et al. 2008), started by k-means++ in whitened
     coordinates, with as many parts as the Bayesian information criterion at the effective sample
-    size asks for. Covariances are widened by what few effective points leave unknown of them.
+    size asks for, its penalty halved: a part too few costs a proposal more than one too many.
+    Covariances are widened by what few effective points leave unknown of them.
 
     Parameters
     ----------

@@ -13,7 +13,16 @@ from scipy.special import ndtr, ndtri
 
 from sklpf._utils.numbers import LOG_TAU, Array, as_float64, check_bool, check_count
 from sklpf.interop._parameter_path import from_given_base
-from sklpf.paths import Gaussian, GeometricPath, shape_given, values_of, values_of_shape
+from sklpf.paths import (
+    Gaussian,
+    GeometricPath,
+    Pool,
+    evaluate,
+    pool_of,
+    shape_given,
+    values_of,
+    values_of_shape,
+)
 
 _SMALLEST = np.finfo(np.float64).tiny  # of a uniform number: 0 and 1 may be infinite parameters
 _LARGEST = 1 - np.finfo(np.float64).epsneg
@@ -27,6 +36,7 @@ class _Posterior:
     transform: Callable[..., Any]
     grad: Callable[..., Any] | None
     vectorized: bool
+    pool: Pool | None = None
 
     def __call__(self, z: Array) -> Array:
         log_prior = -0.5 * np.sum(z**2 + LOG_TAU, axis=1)
@@ -54,9 +64,7 @@ class _Posterior:
 
     def _call(self, function, points):
         # Either may change the array that it is given, as dynesty allows, or give it back.
-        if self.vectorized:
-            return function(points.copy())
-        return [np.array(function(point.copy())) for point in points]
+        return evaluate(function, points.copy(), self.vectorized, self.pool)
 
 
 class PriorTransformPath(GeometricPath):
@@ -103,6 +111,9 @@ class PriorTransformPath(GeometricPath):
         self.posterior = posterior
         grad = None if posterior.grad is None else posterior.gradient
         super().__init__(posterior, grad=grad, base=base, ladder=ladder)
+
+    def _evaluate(self, function, position):
+        return function(position)  # which shares it among workers
 
     @property
     def gradients(self) -> Callable[[Any], tuple[NDArray, NDArray]]:
@@ -160,6 +171,7 @@ def from_prior_transform(
     grad: Callable[..., Any] | None = None,
     names: Sequence[str] | None = None,
     vectorized: bool = False,
+    pool: object = None,
     base: object = "auto",
 ) -> PriorTransformPath:
     """Return the path from the prior to the posterior of a model written for a nested sampler.
@@ -190,6 +202,8 @@ def from_prior_transform(
     vectorized : bool, default=False
         True: all functions take points (n, ...) and give (n,), (n, n_parameters) and (n,
         n_dimensions).
+    pool : object or None, default=None
+        As in `GeometricPath`.
     base : object, default="auto"
         Where chains start, in the normal coordinates. "auto": the prior. Draws of the posterior, as
         for `BridgeSampling` (of results of nested samplers their points of the unit cube are read):
@@ -231,7 +245,7 @@ def from_prior_transform(
             raise TypeError(f"{name} must be a function, got {function!r}")
     n_dimensions = check_count(n_dimensions, "n_dimensions")
     check_bool(vectorized, "vectorized")
-    posterior = _Posterior(log_likelihood, transform, grad, vectorized)
+    posterior = _Posterior(log_likelihood, transform, grad, vectorized, pool_of(pool, vectorized))
     few = np.zeros((3 if n_dimensions == 2 else 2, n_dimensions))  # n != d: axes differ
     with _explained("transform", transform, few, vectorized, few.shape):
         middle = posterior.parameters(few)

@@ -18,6 +18,7 @@ from sklpf._utils import progress as _progress
 from sklpf._utils.budget import Budget, BudgetSpent, current_budget, within
 from sklpf._utils.parallel import (
     Checkpoint,
+    evaluating,
     fingerprint,
     keeping_workers,
     own_arithmetic,
@@ -272,7 +273,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         if budget is not None and isinstance(path, GeometricPath):
             path = copy.copy(path)
             path.budget = budget
-        with within(budget) as noted:
+        with within(budget) as noted, evaluating(getattr(self, "n_jobs", None)):
             if not self._run_class:
                 return self._estimate(path, seed)
             try:

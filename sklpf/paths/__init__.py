@@ -70,7 +70,10 @@ from sklpf.paths._climbs import (  # noqa: F401
 )
 from sklpf.paths._functions import (  # noqa: F401
     COVER,
+    Pool,
+    evaluate,
     gradients_of,
+    pool_of,
     shape_given,
     shown,
     takes_one_point,

@@ -5,13 +5,17 @@ one another at some draws of a base.
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
+import time
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Array, NotNumbers, real_numbers
+from sklpf._utils.parallel import equal_parts, evaluate_parts
 
 if TYPE_CHECKING:
     from sklpf.paths._geometric import GeometricPath
@@ -24,6 +28,109 @@ COVER = (
 _NOISE = 1e-6  # relative, of a log density that is called twice: that of float32 on many threads
 # of the differences, in scales of the base: if they agree, the gradient must with one
 _WIDTHS = (1e-4, 1e-6)
+
+
+_POINTS_PER_PART = 64  # at least, of a function of many points
+_MOST_PARTS = 32  # of the points of a function of one
+_PACE: dict[int, float] = {}  # seconds a point that functions took last, by their identity
+
+
+class Pool:
+    """A user's workers, which have ``map(function, points)``.
+
+    A copy in another process is none: there, functions are called in a loop.
+
+    Parameters
+    ----------
+    workers : object or None
+        None is a loop.
+    """
+
+    def __init__(self, workers: Any = None):
+        self.map: Any = map if workers is None else workers.map
+
+    def __reduce__(self) -> tuple[type[Pool], tuple[()]]:
+        return Pool, ()
+
+
+def pool_of(workers: Any, vectorized: bool) -> Pool | None:
+    """Return a user's workers, None where there are none.
+
+    Raises
+    ------
+    TypeError
+        If they have no `map`.
+    ValueError
+        If functions take many points.
+    """
+    if workers is None:
+        return None
+    if not callable(getattr(workers, "map", None)):
+        raise TypeError(f"pool must have a method map(function, points), got {workers!r:.80}")
+    if vectorized:
+        raise ValueError("pool needs vectorized=False, and functions of one point")
+    return Pool(workers)
+
+
+def evaluate(function: Any, points: Array, vectorized: bool, pool: Pool | None = None) -> Any:
+    """Return what a user's function gives at points (n, d), which it may change.
+
+    Workers of the fit share what takes long. Many points go to a function in parts whose sizes
+    depend on their number alone, and so does what rounding makes of them.
+
+    Parameters
+    ----------
+    function : callable
+        Of the points, or of one point (d,).
+    points : ndarray of shape (n, d)
+    vectorized : bool
+        False: the function takes one point.
+    pool : Pool or None, default=None
+        Workers of the user's.
+
+    Returns
+    -------
+    object
+        Values of all points; of a function of one, a list.
+    """
+    if pool is not None and not vectorized:
+        return list(pool.map(function, list(points)))
+    n = len(points)
+    if not vectorized:
+        edges = np.linspace(0, n, min(n, _MOST_PARTS) + 1).astype(int).tolist()
+        each = [points[a:b] for a, b in pairwise(edges)]
+        return [value for part in _in_parts(function, each, _at_each) for value in part]
+    if n < 2 * _POINTS_PER_PART:
+        return function(points)
+    parts = [points[own] for own in equal_parts(n, _POINTS_PER_PART)]
+    found = _in_parts(function, parts, _at_points)
+    try:
+        if isinstance(found[0], tuple):
+            return tuple(map(np.concatenate, zip(*found)))
+        return np.concatenate(found)
+    except ValueError:  # of numbers or other shapes, which the caller says of all points
+        return function(points)
+
+
+def _in_parts(function, parts, at_part) -> list[Any]:
+    """What at_part(function, part) gives of every part of some points."""
+    n = sum(map(len, parts))
+    began = time.perf_counter()
+    expected = n * _PACE.get(id(function), 0.0)
+    found = evaluate_parts(functools.partial(at_part, function), parts, expected)
+    _PACE[id(function)] = (time.perf_counter() - began) / max(n, 1)
+    return found
+
+
+def _at_points(function, points):
+    """Values at points, copied: a function may give the same array at every call."""
+    values = function(points)
+    return tuple(map(np.array, values)) if isinstance(values, tuple) else np.array(values)
+
+
+def _at_each(function, points):
+    """Values at each point, copied."""
+    return [copy.deepcopy(function(point)) for point in points]
 
 
 def check_callable(log_density: Any, **others: Any) -> None:

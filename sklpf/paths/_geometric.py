@@ -31,10 +31,12 @@ from sklpf.paths._climbs import functions_for_climbs
 from sklpf.paths._functions import (
     check_callable,
     check_functions,
+    evaluate,
     gradients_of,
     is_compiled,
     log_base_of,
     log_densities_of,
+    pool_of,
     shown,
     values_of_shape,
 )
@@ -83,6 +85,10 @@ class GeometricPath(PointsPath):
         it, and so are the Gaussians of a `Mixture`.
     vectorized : bool, default=True
         False: the functions take one point (d,) and give a number, and a gradient (d,).
+    pool : object or None, default=None
+        With ``vectorized=False``: workers of your own, with ``map(function, points)``, such as
+        those of multiprocessing, concurrent.futures or schwimmbad, which evaluate the functions.
+        None: those of an estimator's `n_jobs` do, where a function takes long.
     ladder : array-like of shape (K,), default=(0, 1)
         Inverse temperatures. Estimators replace it by their own.
 
@@ -160,10 +166,12 @@ class GeometricPath(PointsPath):
         grad_base: Callable[[Any], Any] | None = None,
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         vectorized: bool = True,
+        pool: object = None,
         ladder: ArrayLike = (0.0, 1.0),
     ):
         check_callable(log_density, grad=grad, value_and_grad=value_and_grad, grad_base=grad_base)
         check_bool(vectorized, "vectorized")
+        self.pool = pool_of(pool, vectorized)
         if value_and_grad is not None:
             if grad is not None:
                 raise ValueError("give grad or value_and_grad, not both")
@@ -484,10 +492,11 @@ class GeometricPath(PointsPath):
         if self.budget is not None and function is not self.grad_base:
             self.budget.spend(len(position))
         # A copy, in the same layout: a function may write to its argument.
-        position = position.copy(order="K")
-        if self.vectorized:
-            return function(position)
-        return [np.array(function(point)) for point in position]  # copies of a buffer, maybe
+        return self._evaluate(function, position.copy(order="K"))
+
+    def _evaluate(self, function, position):
+        """What a function of the user's gives at points."""
+        return evaluate(function, position, self.vectorized, self.pool)
 
     def _target(self, position, nan_is_zero=False):
         """Log densities (n,); NaN is an error, or a density of 0: the check of tails counts how
@@ -504,13 +513,9 @@ class GeometricPath(PointsPath):
         assert self.value_and_grad is not None  # checked by the caller
         if self.budget is not None:
             self.budget.spend(len(position))
-        position_copy = position.copy(order="K")
-        found: Any
-        if self.vectorized:
-            found = self.value_and_grad(position_copy)
-        else:
-            pairs = [copy.deepcopy(self.value_and_grad(point)) for point in position_copy]
-            found = tuple(zip(*pairs))
+        found: Any = self._evaluate(self.value_and_grad, position.copy(order="K"))
+        if not self.vectorized:
+            found = tuple(zip(*found))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
             raise ValueError("value_and_grad must give a pair: log densities and gradients")
         log_target = log_densities_of("value_and_grad", found[0], position, nan_is_zero=True)

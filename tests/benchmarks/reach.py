@@ -43,6 +43,7 @@ from sklpf import (
     GeometricPath,
     ParallelTempering,
     StudentT,
+    UntilTrusted,
 )
 from sklpf.interop import from_prior_transform
 
@@ -592,6 +593,7 @@ def blackjax_smc(name, seed, n_particles=1000):
 
 
 METHODS = {
+    "UntilTrusted": prior_transform(functools.partial(UntilTrusted, tol=0.1)),
     "AdaptiveSMC": prior_transform(AdaptiveSMC),
     "AdaptiveSMC, longer": prior_transform(functools.partial(AdaptiveSMC, max_sweeps=10_000_000)),
     "SMC": prior_transform(SMC),

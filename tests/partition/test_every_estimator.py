@@ -417,6 +417,7 @@ def short_segments(kind):
         (RTS(20, 6, 100, continuous=True), "gaussian 2-D, condition 1"),
         (SAMS(20, 6, 100), "easy"),
         large(WangLandau(20, 6, 100), "easy"),
+        (LeftToRight(20, 30), "document"),
     ],
     ids=str,
 )

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from convergence import quietly
-from interruption import kept_files
 from marks import large
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
@@ -113,23 +112,3 @@ def test_the_cost_counts_the_reverse_chains_that_there_are():
     # 4 pilots, and 16 chains through two of the first ten filters and through the eleventh
     n_chains = 4 * 16 + 11 * 32 + 3 * 16
     assert result.n_sweeps == n_chains * (1 + LeftToRight().n_sweeps)
-
-
-def test_checkpoints_give_the_same_bits(tmp_path, monkeypatch):
-    path = documents().row(2)
-    plain = LeftToRight(20, random_state=0).fit(path).log_partition_
-    with kept_files():
-        kept = LeftToRight(20, checkpoint=tmp_path, random_state=0).fit(path)
-        assert kept.log_partition_ == plain
-    assert len(list(tmp_path.iterdir())) == 1  # ten filters
-    run = LDAPath.left_to_right
-    sizes = []
-
-    def recorded(self, n, n_particles, *options):
-        sizes.append(n_particles)
-        return run(self, n, n_particles, *options)
-
-    monkeypatch.setattr(LDAPath, "left_to_right", recorded)
-    assert LeftToRight(20, checkpoint=tmp_path, random_state=0).fit(path).log_partition_ == plain
-    assert sizes == [16]  # the pilot's: all other filters are read back
-    assert not list(tmp_path.iterdir())

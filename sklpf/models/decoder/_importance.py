@@ -56,7 +56,9 @@ class DecoderImportance(HAIS):
 
     Parameters
     ----------
-    n_chains, ladder, transition, checkpoint, random_state, n_jobs, verbose
+    n_chains, ladder, transition, checkpoint, max_evaluations, max_seconds
+        Of rows that are annealed, as in `HAIS`; budgets must be None.
+    random_state, n_jobs, verbose
         Of rows that are annealed, as in `HAIS`.
     n_temperatures : int, default=3000
         Most levels of these.

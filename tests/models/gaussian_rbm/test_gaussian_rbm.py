@@ -201,62 +201,54 @@ def test_well_separated_modes_are_learned():
     assert -0.02 < np.mean(truth.score_samples(new) - model.score_samples(new)) < 0.3
 
 
-def test_jumps_between_modes_leave_the_distribution_of_hidden_units():
-    """From exact draws the moments stay those of enumeration: of 36 numbers each is beyond 4.5
-    standard errors with probability 7e-6.
-    """
-    exact = random_model(8, 3, seed=2, scale=1.5)
-    here = exact._parameters
-    weights = Weights(exact.components_)
-    weights.renew(here.variances)
-    units = all_rows(8)
+HIDDEN = random_model(8, 3, seed=2, scale=1.5)
+N_DRAWS = 20_000
+
+
+def exact_hidden_units(rng):
+    """Probabilities of all rows of hidden units, and draws from them."""
+    here, units = HIDDEN._parameters, all_rows(8)
     log_f = units @ here.intercept_hidden
     log_f += 0.5 * (units @ here.components) ** 2 @ (1 / here.variances)
     probabilities = np.exp(log_f - logsumexp(log_f))
-    rng = np.random.default_rng(0)
-    n = 20_000
-    h = units[rng.choice(256, p=probabilities, size=n)].astype(np.float32)
-    rows = exact.sample(50, random_state=0)
-    fields = here.intercept_hidden + (rows - here.intercept_visible) / here.variances @ (
-        here.components.T
-    )
+    return probabilities, units[rng.choice(256, p=probabilities, size=N_DRAWS)].astype(np.float32)
+
+
+def assert_distribution_is_left(moved, probabilities):
+    """36 moments, each beyond 4.5 standard errors with probability 7e-6: false alarm 2.5e-4."""
+    units = all_rows(8)
+    expected = units.T @ (units * probabilities[:, np.newaxis])
+    z = (moved.T @ moved / N_DRAWS - expected) / np.sqrt(expected * (1 - expected) / N_DRAWS)
+    assert np.all(np.abs(z) < 4.5)
+
+
+def test_jumps_between_modes_leave_the_distribution_of_hidden_units():
+    rng, here = np.random.default_rng(0), HIDDEN._parameters
+    weights = Weights(HIDDEN.components_)
+    weights.renew(here.variances)
+    probabilities, h = exact_hidden_units(rng)
+    fields = here.hidden_fields(HIDDEN.sample(50, random_state=0))
     arguments = weights, here.intercept_hidden, here.variances, h, weights.pulls(h), fields, rng
     jumped, _, accepted = jump(*arguments)
     assert 0.05 < accepted.mean() < 0.95
-    moments = jumped.T @ jumped / n
-    expected = units.T @ (units * probabilities[:, np.newaxis])
-    z = (moments - expected) / np.sqrt(expected * (1 - expected) / n)
-    assert np.all(np.abs(z) < 4.5)
+    assert_distribution_is_left(jumped, probabilities)
 
 
 def test_sweeps_over_hidden_units_leave_their_distribution():
-    """72 units are drawn in two turns; from exact draws the means stay those of enumeration."""
-    exact = random_model(8, 3, seed=2, scale=1.5)
-    weights = Weights(np.tile(exact.components_, (9, 1)))
-    here = exact._parameters
-    units = all_rows(8)
-    log_f = units @ here.intercept_hidden
-    log_f += 0.5 * (units @ here.components) ** 2 @ (1 / here.variances)
-    probabilities = np.exp(log_f - logsumexp(log_f))
-    # All other units are so biased that they stay off.
-    bias = np.full(72, -1e4)
+    """72 units are drawn in two turns, of which all but eight are so biased that they stay off."""
+    rng, here = np.random.default_rng(0), HIDDEN._parameters
+    weights = Weights(np.tile(HIDDEN.components_, (9, 1)))
+    bias = np.full(72, -1e4, np.float32)
     shown = np.r_[0:4, 68:72]
     bias[shown] = here.intercept_hidden
-    rng = np.random.default_rng(0)
-    n = 20_000
-    h = np.zeros((n, 72), np.float32)
-    h[:, shown] = units[rng.choice(256, p=probabilities, size=n)]
+    h = np.zeros((N_DRAWS, 72), np.float32)
+    probabilities, h[:, shown] = exact_hidden_units(rng)
     weights.renew(here.variances)
     pull = weights.pulls(h)
-    uniforms = rng.random(h.shape, dtype=np.float32)
-    sweep(weights, bias.astype(np.float32), h, pull, uniforms)
+    sweep(weights, bias, h, pull, rng.random(h.shape, dtype=np.float32))
     assert not h[:, 4:68].any()
     np.testing.assert_allclose(pull, h @ weights.components, atol=1e-3)
-    moments = h[:, shown].T @ h[:, shown] / n
-    expected = units.T @ (units * probabilities[:, np.newaxis])
-    z = (moments - expected) / np.sqrt(expected * (1 - expected) / n)
-    # 36 different numbers, each beyond 4.5 with probability 7e-6: false alarm 2.5e-4
-    assert np.all(np.abs(z) < 4.5)
+    assert_distribution_is_left(h[:, shown], probabilities)
 
 
 def test_bits_do_not_depend_on_n_jobs():

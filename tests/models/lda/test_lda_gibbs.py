@@ -77,9 +77,15 @@ def test_held_out_documents_are_at_least_as_probable_as_with_variational_topics(
     np.testing.assert_allclose(sampled.transform(test).sum(axis=1), 1, rtol=1e-6)
 
 
-@pytest.mark.parametrize("max_iter", [0, 49])
-def test_few_passes_are_said_to_be_few(corpus, max_iter):
-    message = f"needs some 100 sweeps to settle: raise max_iter, now {max_iter}$"
+@pytest.mark.parametrize(
+    ("max_iter", "message"),
+    [
+        (0, "needs some 100 sweeps to settle: raise max_iter, now 0$"),
+        (49, "needs some 100 sweeps to settle: raise max_iter, now 49$"),
+        (50, r"has not settled: log p\(words, topics\) was 0\.0.* nats a token higher in the last"),
+    ],
+)
+def test_a_fit_that_has_not_settled_says_so(corpus, max_iter, message):
     with pytest.warns(ConvergenceWarning, match=message):
         LatentDirichletAllocation(3, max_iter=max_iter, **GIBBS).fit(corpus[0][:50])
 
