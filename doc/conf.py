@@ -119,7 +119,7 @@ def skip_others(app, what, name, member, skip, options):
 
 
 def lead_with_the_example(app, what, name, item, options, lines):
-    """Put the examples of a class before its parameters, as numpydoc does not."""
+    """Put the examples of a class, which numpydoc puts last, first."""
     starts = [
         i for i, line in enumerate(lines) if line == ".. rubric:: Examples"
     ]
