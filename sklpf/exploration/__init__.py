@@ -12,5 +12,5 @@ __all__ = ["Cover", "FreshDraws", "Region", "explore"]
 # Shared with other folders.
 # isort: split
 from sklpf.exploration._explore import EFFICIENT, LARGEST_T  # noqa: F401
-from sklpf.exploration._joint import disagreement  # noqa: F401
+from sklpf.exploration._joint import disagreement, draw_afresh  # noqa: F401
 from sklpf.exploration._target import Evaluator  # noqa: F401

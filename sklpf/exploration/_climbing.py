@@ -237,9 +237,10 @@ class Climber:
             order = order[~(inside | (order == place))]
 
 
-def _if_finite(slopes: Array) -> Array:
+def _if_finite(slopes: Any) -> Array:
     """Slopes (n, d), 0 at points where they are not all finite."""
-    return np.where(np.isfinite(slopes).all(axis=1, keepdims=True), slopes, 0.0)
+    finite = np.isfinite(slopes).all(axis=1, keepdims=True)
+    return np.where(finite, np.asarray(slopes, dtype=np.float64), 0.0)
 
 
 def new_parts(

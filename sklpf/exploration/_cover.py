@@ -158,55 +158,19 @@ class Cover:
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return n independent draws, shape (n, d)."""
         numbers = rng.multinomial(n, np.full(len(self.proposals), 1 / len(self.proposals)))
-        drawn = [self.sample_of(k, m, rng) for k, m in enumerate(numbers)]
-        return rng.permutation(np.concatenate(drawn))
-
-    def sample_of(self, explorer: int, n: int, rng: np.random.Generator) -> Array:
-        """Return draws from the half of one explorer.
-
-        Parameters
-        ----------
-        explorer : int
-            0 or 1.
-        n : int
-            Number of draws.
-        rng : numpy.random.Generator
-            Source of random numbers.
-
-        Returns
-        -------
-        ndarray of shape (n, d)
-        """
         from_base = self.coordinates.of_points(np.asarray(self.base.sample(n, rng), float))
-        return self.coordinates.points(self.proposals[explorer].draw(n, from_base, rng))
+        ends = np.cumsum(numbers)
+        halves = zip(self.proposals, numbers, np.split(from_base, ends[:-1]))
+        drawn = [proposal.draw(m, own_base, rng) for proposal, m, own_base in halves]
+        return self.coordinates.points(rng.permutation(np.concatenate(drawn)))
 
     def log_density(self, x: Array) -> Array:
         """Return the log density at points (n, d), shape (n,), in nats."""
-        return log_mixture(self._log_halves(x))
-
-    def log_density_of(self, explorer: int, x: Array) -> Array:
-        """Return the log density of one explorer's half.
-
-        Parameters
-        ----------
-        explorer : int
-            0 or 1.
-        x : ndarray of shape (n, d)
-            Points in the coordinates of the path.
-
-        Returns
-        -------
-        ndarray of shape (n,)
-            In nats.
-        """
-        return self._log_halves(x)[explorer]
-
-    def _log_halves(self, x: Array) -> Array:
         u = self.coordinates.of_points(x)
         log_volume = self.coordinates.log_volume(u)
         log_base = self.base.log_density(x) + log_volume
         halves = [proposal.log_density(u, log_base) for proposal in self.proposals]
-        return np.array(halves) - log_volume
+        return log_mixture(np.array(halves)) - log_volume
 
     def regions(self) -> list[Region]:
         """Return parts of the space with their masses, by fresh draws.

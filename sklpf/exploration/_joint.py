@@ -7,9 +7,9 @@ from scipy.special import expit
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import systematic
-from sklpf.exploration._cover import FreshDraws, Proposal, log_mixture
+from sklpf.exploration._cover import Cover, FreshDraws, Proposal, log_mixture
 from sklpf.exploration._explorer import size
-from sklpf.exploration._target import Target
+from sklpf.exploration._target import Evaluator, Target
 from sklpf.uncertainty import effective_sample_size, log_mean_exp, standard_error
 
 _WALKERS = (40, 4)  # and for each dimension
@@ -113,6 +113,26 @@ class JointDraws:
         return FreshDraws(
             target.coordinates.points(self.u), self.log_weights, self.explorers, self.log_own
         )
+
+
+def draw_afresh(cover: Cover, evaluator: Evaluator, n: int, rng: np.random.Generator) -> FreshDraws:
+    """Return new draws of a cover, as many from each explorer's half.
+
+    Parameters
+    ----------
+    cover : Cover
+    evaluator : Evaluator
+        Of the path's density, which counts.
+    n : int
+        Draws from each half.
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    FreshDraws
+    """
+    target = Target(evaluator)
+    return JointDraws(target, cover.proposals, n, rng).fresh(target)
 
 
 def disagreement(log_own: Array, explorers: Integers) -> float:

@@ -48,7 +48,10 @@ def test_error_of_the_last_round_is_that_of_the_result():
     result = replace(run, history=history).read()
     errors = result.diagnostics["round_std_error"]
     np.testing.assert_array_equal(errors[:-1], history[:, 1])
-    assert errors[-1] == result.std_error > 2 * result.diagnostics["curve_std_error"][-1]
+    own = result.diagnostics["curve_std_error"][-1]
+    assert errors[-1] == result.std_error > 2 * own
+    of_ladders = result.diagnostics["ladder_log_partitions"]
+    assert own == pytest.approx(of_ladders.std(ddof=1) / np.sqrt(len(of_ladders)), rel=0.05)
 
 
 def test_halves_of_which_one_has_no_overlap_disagree():

@@ -6,8 +6,8 @@
 Each mutation changes one place of a copy of the library: a threshold of the table of alarms is ten
 times as large, or else a tenth; a Metropolis step always accepts; the standard error of one
 jackknife is a quarter. Then tests that execute this place run, by the data of coverage.py: those of
-thresholds, and at most `MOST_TESTS` others, those first whose code or name speaks of alarms.
-Mutations that they don't notice are listed at the end.
+thresholds, and at most `MOST_TESTS` others, those first whose code or name speaks of the alarm, or
+of the file and of right numbers. Mutations that they don't notice are listed at the end.
 """
 
 import argparse
@@ -26,7 +26,10 @@ from typing import NamedTuple
 from coverage import CoverageData
 
 ROOT = Path(__file__).parents[2]
-MOST_TESTS = 16
+MOST_TESTS = 24
+MOST_OF_FUNCTION = 3
+SEES_ERRORS = "cover|contract|invariant|agree|jackknife|right|unbiased|error"
+SEES_ALARMS = "alarm|trusted|flag|refused|warn|not_|too_few|right|cover"
 SECONDS = 240.0
 ALARMS = "sklpf/partition/alarms.py"
 STEPS = [  # file, code of a Metropolis step, and what always accepts
@@ -118,7 +121,9 @@ def code_of(file, function):
 
 
 def tests_of(data, mutation):
-    """Tests that execute a mutation's statements, by name; of compiled ones those of the folder."""
+    """Tests that execute a mutation's statements, by name; of compiled ones those of the folder and
+    those that compare with plain loops.
+    """
     tests = set()
     for file, line in mutation.lines:
         around = [(a, b) for a, b in statements(file) if a <= line <= b]
@@ -127,18 +132,27 @@ def tests_of(data, mutation):
         names = {name for number in range(first, last + 1) for name in contexts.get(number, ())}
         tests |= {name.partition("|")[0] for name in names} - {""}
     if not tests:
-        return [f"tests/{Path(mutation.file).parts[1]}"]
+        return ["tests/paths/test_compiled_density.py", f"tests/{Path(mutation.file).parts[1]}"]
     kind = mutation.name.partition(".")[0]
     stem = mutation.lines[0][0].stem.strip("_")
+    folder = f"tests/{Path(mutation.file).parts[1]}/"
 
     def rank(test):
         file, _, name = test.partition("::")
         function = name.partition("[")[0]
-        speaks = re.search("alarm|trusted|flag|refused|warn|not_|too_few|right|cover", function)
+        if mutation.file != ALARMS:
+            named = stem.replace("_", "") in test.replace("_", "").lower()
+            return not named, folder not in file, not re.search(SEES_ERRORS, function), test
+        speaks = re.search(SEES_ALARMS, function)
         return f'"{kind}"' not in code_of(file, function), stem not in file, not speaks, test
 
     beside = [test for test in tests if "test_thresholds.py" in test]  # of all alarms, and fast
-    return beside + sorted(tests.difference(beside), key=rank)[:MOST_TESTS]
+    of_function, others = defaultdict(list), []
+    for test in sorted(tests.difference(beside), key=rank):
+        of_function[test.partition("[")[0]].append(test)
+    for same in of_function.values():
+        others += same[:MOST_OF_FUNCTION]
+    return beside + others[:MOST_TESTS]
 
 
 def is_noticed(copy, mutation, tests):

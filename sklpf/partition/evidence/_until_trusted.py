@@ -59,7 +59,8 @@ class UntilTrusted(PartitionEstimator):
 
         - draws are given: `BridgeSampling`, with a Gaussian and with a mixture as proposal, before
           the others;
-        - a density on R^d: `ImportanceSampling` with an explored proposal, if no draws are given;
+        - a density on R^d, d up to 7: `ImportanceSampling` with an explored proposal, if no draws
+          are given;
         - then with a gradient and d above 20: `HAIS`, `AdaptiveSMC` with 1000 particles,
           `HAIS` with 10,000 levels, `ParallelTempering` with 16,384 and with 65,536 sweeps;
         - or of another density on R^d: `AdaptiveSMC` with 500 and with 2000 particles, and the same
@@ -218,6 +219,7 @@ class UntilTrusted(PartitionEstimator):
         self,
         path,
         *,
+        few_dimensions: int = 7,  # beyond which exploring loses modes
         many_dimensions: int = 20,  # in which gradients are needed
     ) -> list[PartitionEstimator]:
         if self.estimators is not None:
@@ -245,10 +247,9 @@ class UntilTrusted(PartitionEstimator):
             first = [HAIS(), AdaptiveSMC(1000, self.tol, 3_000_000), HAIS(n_temperatures=10_000)]
         else:
             first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]
-        if bridges:
-            return [*bridges, *first, *tempering]
-        explored = ImportanceSampling(_MOST_DRAWS, proposal="explored", tol=self.tol)
-        return [explored, *first, *tempering]
+        if not bridges and path.n_dimensions <= few_dimensions:
+            first = [ImportanceSampling(_MOST_DRAWS, proposal="explored", tol=self.tol), *first]
+        return [*bridges, *first, *tempering]
 
     def _start(self, path, seed) -> Any:
         """Return the path of all estimators but bridges: from the draws, if there are any."""

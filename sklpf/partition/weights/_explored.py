@@ -12,7 +12,15 @@ from sklpf._utils.budget import note
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, seeded
-from sklpf.exploration import EFFICIENT, Cover, Evaluator, disagreement, explore
+from sklpf.exploration import (
+    EFFICIENT,
+    Cover,
+    Evaluator,
+    FreshDraws,
+    disagreement,
+    draw_afresh,
+    explore,
+)
 from sklpf.partition._result import PartitionResult, weight_diagnostics
 from sklpf.partition.alarms import (
     raised,
@@ -32,6 +40,7 @@ if TYPE_CHECKING:
 TWO_LEVELS = np.array([0.0, 1.0])
 _EXPLORING = (15_000, 3_000)  # evaluations at most, and for each dimension
 _SHARE_OF_EXPLORING = 0.75  # of the most evaluations
+_FEWEST_DRAWS = 50  # beside those that exploring leaves
 _MOST_GROWTH = 3.0  # times as many draws
 _DRAWS_MARGIN = 1.1  # in the number that `tol` needs
 _N_SCOUTS = 64  # of the check of tails
@@ -139,9 +148,10 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     stream = seeded(seed)
     most = estimator.max_evaluations
     budget = _EXPLORING[0] + _EXPLORING[1] * path.n_dimensions
+    if most is not None:
+        budget = int(_SHARE_OF_EXPLORING * most)
     if path.budget is not None and np.isfinite(path.budget.left()):
         most = int(path.budget.left())
-    if most is not None:
         budget = min(budget, int(_SHARE_OF_EXPLORING * most))
     evaluator = Evaluator(path, estimator._checkpoint(path, seed))
     cover = explore(path, budget, stream.of("exploring"), evaluator)
@@ -176,31 +186,34 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         n_draws = estimator.n_samples
         if most is not None:
             n_draws = min(n_draws, most - cover.n_evaluations)
-        fresh = _drawn(cover, evaluator, n_draws, estimator.tol, stream.of("draws"))
+        if n_draws > _FEWEST_DRAWS:
+            fresh = _drawn(cover, evaluator, n_draws, estimator.tol, stream.of("draws"))
     return run_of(fresh, findings)
 
 
 def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, stream: Stream) -> Any:
-    """Fresh draws of the cover and more of them, up to `tol`."""
-    fresh = cover.fresh
+    """New draws of the cover, up to `tol`.
+
+    Those by which exploring has decided that it is over tend to have even weights.
+    """
     rng = stream.generator()
-    while (n_drawn := len(fresh.log_weights)) < most:
+    parts: list[FreshDraws] = []
+    n_drawn = 0
+    n_wanted = len(cover.fresh.log_weights)
+    while n_drawn < min(n_wanted, most):
+        n = (min(n_wanted, most) - n_drawn + 1) // 2
+        parts.append(draw_afresh(cover, evaluator, n, rng))
+        n_drawn += 2 * n
+        drawn = FreshDraws._make(map(np.concatenate, zip(*parts)))
         growth = _MOST_GROWTH
         if tol is not None:
-            shape = pareto_shape(fresh.log_weights)
-            error = stratified_error(fresh.log_weights, fresh.explorers)
+            shape = pareto_shape(drawn.log_weights)
+            error = stratified_error(drawn.log_weights, drawn.explorers)
             if error <= tol and shape <= largest_shape(n_drawn):
                 break
             growth = float(np.clip(_DRAWS_MARGIN * (error / tol) ** 2, 1.5, _MOST_GROWTH))
-        n = (min(int(growth * n_drawn), most) - n_drawn + 1) // 2
-        points = np.concatenate([cover.sample_of(k, n, rng) for k in (0, 1)])
-        explorers = np.repeat([0, 1], n)
-        log_f = evaluator.log_density(points)
-        log_halves = np.array([cover.log_density_of(k, points) for k in (0, 1)])
-        own = log_halves[explorers, np.arange(2 * n)]
-        new = (points, log_f - cover.log_density(points), explorers, log_f - own)
-        fresh = type(fresh)._make(map(np.concatenate, zip(fresh, new)))
-    return fresh
+        n_wanted = int(growth * n_drawn)
+    return drawn
 
 
 def _tails(path: GeometricPath, cover: Cover, seed: int) -> Tails:

@@ -1,0 +1,37 @@
+"""Standard errors of runs are those of the jackknife over what is independent, written out."""
+
+import numpy as np
+import pytest
+from convergence import quietly
+from known_problems import make_rbm_problem
+
+from sklpf import SMC
+from sklpf.partition import RAISE, MarkovMixture
+from sklpf.reweighting import bar
+from sklpf.uncertainty import log_mean_exp
+
+
+def of_the_mixture(run, kept):
+    return bar(run.mixture_draws[kept].ravel(), -run.model_draws[kept].ravel())
+
+
+CASES = {  # arrays whose rows are independent, and the estimate by some of them
+    "SMC": (SMC(20, 20, 6), "log_means", lambda run, kept: log_mean_exp(run.log_means[kept, -1])),
+    "RAISE": (RAISE(), "reverse", lambda run, kept: log_mean_exp(run.reverse[kept])),
+    "MarkovMixture": (MarkovMixture(200, 4, 256), "model_draws", of_the_mixture),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_standard_error_is_that_of_the_jackknife(name):
+    estimator, rows, estimate = CASES[name]
+    fitted = quietly(estimator.set_params(random_state=0), make_rbm_problem("easy").path)
+    run, found = fitted.run_, fitted.log_partition_std_error_
+    everything = np.arange(len(getattr(run, rows)))
+    without = np.array([estimate(run, np.delete(everything, g)) for g in everything])
+    expected = np.std(without) * np.sqrt(len(without) - 1)
+    if name == "SMC":  # its error counts more than populations
+        found = fitted.result_.diagnostics["curve_std_error"][-1]
+    if name == "MarkovMixture":  # and the mass that fewer than one centre stands for
+        expected = np.hypot(expected, 1 / run.mixture_draws.size)
+    assert found == pytest.approx(expected, rel=1e-6)
