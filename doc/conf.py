@@ -31,6 +31,7 @@ version = release = importlib.metadata.version(project)
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
     "sphinx_design",
@@ -115,6 +116,24 @@ def skip_others(app, what, name, member, skip, options):
         and callable(function)
         else None
     )
+
+
+def lead_with_the_example(app, what, name, item, options, lines):
+    """Put the examples of a class, which numpydoc puts last, first."""
+    starts = [
+        i for i, line in enumerate(lines) if line == ".. rubric:: Examples"
+    ]
+    first = [
+        i
+        for i, line in enumerate(lines)
+        if re.match(r":\w+:|\.\. rubric", line)
+    ]
+    if what == "class" and starts and first[0] < starts[0]:
+        lines[first[0] :] = [
+            *lines[starts[0] :],
+            "",
+            *lines[first[0] : starts[0]],
+        ]
 
 
 # Gallery
@@ -248,3 +267,7 @@ def setup(app):
     app.connect("source-read", add_fragments)
     app.connect("source-read", list_alarms)
     app.connect("autodoc-skip-member", skip_others)
+    # after numpydoc
+    app.connect(
+        "autodoc-process-docstring", lead_with_the_example, priority=600
+    )

@@ -16,7 +16,9 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import Any
 
-from sklpf._utils.progress import duration_text
+from sklpf._utils.tables import duration_text
+
+_LATE = 1.05  # of the seconds, by which evaluations may be over that have begun before
 
 
 class BudgetSpent(BaseException):
@@ -63,6 +65,7 @@ class Budget:
         self.most = math.inf if max_evaluations is None else max_evaluations
         self.max_seconds = math.inf if max_seconds is None else max_seconds
         self.outer = outer
+        self._pace = 0.0  # seconds that an evaluation took last
         self._refused = False
         self._is_rest = False  # of the outer one
         self.began = time.time()  # the same clock in all processes
@@ -148,14 +151,37 @@ class Budget:
         if self.outer is not None:
             self.outer.add(n)
 
+    def took(self, n: int, seconds: float) -> None:
+        """Note how long n evaluations took, which says how many more are in time."""
+        self._pace = seconds / max(n, 1)
+        if self.outer is not None:
+            self.outer.took(n, seconds)
+
     def check(self, n: int = 0) -> None:
         """Raise BudgetSpent if fewer than n evaluations are left, or no time is."""
         if self.n + n > self.most:
             raise self._refusal("max_evaluations")
-        if self.seconds > self.max_seconds:
+        expected = n * self._pace if self.seconds + n * self._pace > _LATE * self.max_seconds else 0
+        if self.seconds + expected > self.max_seconds:
             raise self._refusal("max_seconds")
         if self.outer is not None:
             self.outer.check(n)
+
+    def spent(self) -> str:
+        """Return the evaluations of the whole fit so far, and how long the rest of them may take;
+        empty where none were counted.
+        """
+        whole = self
+        while whole.outer is not None:
+            whole = whole.outer
+        if not whole.n:
+            return ""
+        text = f"{whole.n:,} evaluations"
+        left = whole.max_seconds - whole.seconds
+        if whole.most < math.inf:
+            text = f"{whole.n:,} of {whole.most:,} evaluations"
+            left = min(left, (whole.most - whole.n) * whole.seconds / whole.n)
+        return text if math.isinf(left) else f"{text}, at most {duration_text(max(left, 0))} left"
 
     def _refusal(self, parameter: str, needed: str = "") -> BudgetSpent:
         """The error that says what was spent, of the whole budget."""

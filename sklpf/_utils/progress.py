@@ -20,8 +20,9 @@ from typing import Any, TextIO, TypeVar, cast
 
 import numpy as np
 
+from sklpf._utils.budget import current_budget
 from sklpf._utils.sklearn import AutoPropagatedCallback, with_callbacks
-from sklpf._utils.tables import with_error
+from sklpf._utils.tables import duration_text, with_error
 
 # seconds after which a stage says how far it is, and what it has arrived at
 _SILENCE = 5.0
@@ -79,15 +80,6 @@ def of_a_score() -> Iterator[None]:
         yield
     finally:
         _OF_A_SCORE.reset(token)
-
-
-def duration_text(seconds: float) -> str:
-    """A duration: "12 ms", "0.4 s", "12 s", "3 min", "1.5 h"."""
-    if seconds < 0.0995:
-        return f"{1000 * seconds:.0f} ms"
-    if seconds < 99.5:
-        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"{seconds / 3600:.1f} h"
 
 
 def clock() -> float:
@@ -182,7 +174,13 @@ def report(line: Callable[[], str]) -> None:
     """Say a line of the current fit where it has `verbose`; it is made only if somebody listens."""
     progress = _CURRENT.get()
     if progress is not None:
-        progress.say(line())
+        progress.say(", ".join(filter(None, (line(), _spent()))))
+
+
+def _spent() -> str:
+    """What is spent of the budget of all that runs."""
+    budget = current_budget()
+    return "" if budget is None else budget.spent()
 
 
 def round_done(
@@ -202,7 +200,9 @@ def round_done(
         left = f", about {duration_text(seconds)} left"
     progress.last_round = n_sweeps, now
     estimate = with_error(log_partition, std_error)
-    progress.say(f"{name}: log Z = {estimate} after {n_sweeps:,} sweeps{left}", if_slow=True)
+    spent = _spent()
+    spent = spent and f", {spent}"
+    progress.say(f"{name}: log Z = {estimate} after {n_sweeps:,} sweeps{left}{spent}", if_slow=True)
 
 
 def hand_on(model: Any, estimator: Any) -> None:
@@ -345,7 +345,7 @@ class _Stage:
         if self.n_done != self.n_tasks and (is_due or self.progress.is_slow()):
             self.reported_at = now
             news = words() if callable(words) else words
-            how_far = ", ".join(filter(None, (news, self._how_far(now - self.began))))
+            how_far = ", ".join(filter(None, (news, self._how_far(now - self.began), _spent())))
             self.progress.say(f"{self.name}: {how_far}", if_slow=True)
 
     def _how_far(self, seconds) -> str:

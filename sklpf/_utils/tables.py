@@ -18,6 +18,15 @@ from sklpf._utils.sklearn import Versioned
 Rows = Sequence[Sequence[str]]
 
 
+def duration_text(seconds: float) -> str:
+    """A duration: "12 ms", "0.4 s", "12 s", "3 min", "1.5 h"."""
+    if seconds < 0.0995:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 99.5:
+        return f"{seconds:.1f} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"{seconds / 3600:.1f} h"
+
+
 def _has_none(
     value: float,
     error: float,

@@ -4,7 +4,8 @@ A fit is scored on the rows that its split leaves out, and its mean there has th
 error, which repeat in different ways. Rows: every split has others, or some again. Fits: seeds, and
 training sets, which share rows. log Z: one for each fit. What k-fold splits share has no unbiased
 estimate (Bengio & Grandvalet 2004), so which rule covers was measured:
-doc/benchmarks/calibration.md.
+doc/benchmarks/calibration.md. One that adds to what the rows explain only what splits differ by
+beyond it is half as wide for two splits, but covers 86 to 91 % where fits differ by far more.
 """
 
 from __future__ import annotations

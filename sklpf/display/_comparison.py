@@ -208,9 +208,7 @@ def _drawn(result: PartitionResult, name: str | None) -> dict[str, Any]:
             for of, one in (("differences", "difference"), ("probabilities", "probability"))
         }
     if isinstance(result, ScoreInterval):
-        part = (
-            "differences" if isinstance(result, ScoreDifference) else "scores"
-        )  # of `compare`, or of one model
+        part = "differences" if isinstance(result, ScoreDifference) else "scores"
         return {part: {name or part.removesuffix("s").replace("score", "model"): result}}
     scores = result if isinstance(result, Mapping) else {}
     if scores and all(isinstance(one, ScoreInterval) for one in scores.values()):

@@ -59,9 +59,9 @@ def from_numpyro(
 
     if not jax.config.jax_enable_x64:
         raise ValueError(
-            "JAX computes in 32 bits, too few for log densities: call"
-            ' jax.config.update("jax_enable_x64", True) and make the JAX arrays of the data anew;'
-            " draws of a sampler that has run in 32 bits can be used"
+            "JAX computes in 32 bits, too few for log densities: begin the program with"
+            ' jax.config.update("jax_enable_x64", True), before anything is computed; draws of a'
+            " sampler that has run in 32 bits can be used"
         )
     handlers = numpyro.handlers
     started = handlers.substitute(  # an improper prior has no draws

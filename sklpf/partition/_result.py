@@ -19,8 +19,16 @@ from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import Array, check_level
 from sklpf._utils.parallel import one_blas_thread
-from sklpf._utils.progress import duration_text
-from sklpf._utils.tables import Fields, Readable, Rows, from_to, imported, short, with_error
+from sklpf._utils.tables import (
+    Fields,
+    Readable,
+    Rows,
+    duration_text,
+    from_to,
+    imported,
+    short,
+    with_error,
+)
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import DIAGNOSTICS
 from sklpf.partition.alarms import (

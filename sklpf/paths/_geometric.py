@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import time
 from collections.abc import Callable
 from typing import Any, TypeGuard
 
@@ -489,10 +490,15 @@ class GeometricPath(PointsPath):
         return gradients_of("grad_base", self._base_gradient(position), position), slope
 
     def _call(self, function, position):
-        if self.budget is not None and function is not self.grad_base:
-            self.budget.spend(len(position))
         # A copy, in the same layout: a function may write to its argument.
-        return self._evaluate(function, position.copy(order="K"))
+        position = position.copy(order="K")
+        if self.budget is None or function is self.grad_base:
+            return self._evaluate(function, position)
+        self.budget.spend(len(position))
+        began = time.perf_counter()
+        values = self._evaluate(function, position)
+        self.budget.took(len(position), time.perf_counter() - began)
+        return values
 
     def _evaluate(self, function, position):
         """What a function of the user's gives at points."""
@@ -511,9 +517,7 @@ class GeometricPath(PointsPath):
     def _target_and_slope(self, position):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
         assert self.value_and_grad is not None  # checked by the caller
-        if self.budget is not None:
-            self.budget.spend(len(position))
-        found: Any = self._evaluate(self.value_and_grad, position.copy(order="K"))
+        found: Any = self._call(self.value_and_grad, position)
         if not self.vectorized:
             found = tuple(zip(*found))
         if not isinstance(found, (tuple, list)) or len(found) != 2:

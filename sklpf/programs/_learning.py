@@ -180,6 +180,7 @@ def learn(
             new = np.column_stack([path.position(carry.state), path.ends(carry.state)[1]])
             carry = carry._replace(times=np.concatenate([carry.times, new[np.newaxis]]))
             keep(carry)
+        report(functools.partial(_place, carry))
         early, late = np.array_split(carry.times, 2)
         drift = drift_between(early, late, n_particles, n_particles)
         is_done = drift < largest_drift and not carry.exploration_incomplete

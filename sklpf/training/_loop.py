@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf._utils.numbers import Array32
-from sklpf._utils.progress import clock, duration_text, passes
+from sklpf._utils.progress import clock, passes
 from sklpf._utils.random import seeded
+from sklpf._utils.tables import duration_text
 from sklpf._utils.warnings import warn
 from sklpf.paths import Path, has
 from sklpf.training._particles import Estimate, Particles, TemperedChains

@@ -94,7 +94,8 @@ def test_evaluations_with_all_checks_are_no_more_than_allowed(name, most):
 def test_seconds_are_no_more_than_allowed(name):
     began = time.perf_counter()
     fitted = budgeted(name, Density(1e-5), max_seconds=0.3)
-    assert time.perf_counter() - began < 0.5
+    # a fit of a mixture between two evaluations is not stopped, and others share the machine
+    assert time.perf_counter() - began < 1.0
     reasons = fitted.result_.reasons
     assert fitted.converged_ or any("raise max_seconds" in reason for reason in reasons)
 

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from convergence import quietly
@@ -63,6 +65,14 @@ def test_no_attempt_begins_when_time_is_over(gaussian):
     said = [Says(trusted=False), Says()]
     late = quietly(UntilTrusted(said, max_seconds=1e-9), gaussian)
     assert len(late.attempts_) == 1
+
+
+def test_attempts_say_how_far_they_are(gaussian, capsys):
+    UntilTrusted(random_state=0, max_evaluations=100_000, verbose=1).fit(gaussian)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) >= 3
+    assert all(re.search(r"of 100,000 evaluations, at most .* left$", line) for line in lines[:-1])
+    assert "log Z = " in lines[-1]
 
 
 def test_an_estimator_that_needs_something_else_is_passed_over(gaussian):

@@ -121,7 +121,9 @@ def code_of(file, function):
 
 
 def tests_of(data, mutation):
-    """Tests that execute a mutation's statements, by name; of compiled ones those of the folder."""
+    """Tests that execute a mutation's statements, by name; of compiled ones those of the folder and
+    those that compare with plain loops.
+    """
     tests = set()
     for file, line in mutation.lines:
         around = [(a, b) for a, b in statements(file) if a <= line <= b]
@@ -130,7 +132,7 @@ def tests_of(data, mutation):
         names = {name for number in range(first, last + 1) for name in contexts.get(number, ())}
         tests |= {name.partition("|")[0] for name in names} - {""}
     if not tests:
-        return [f"tests/{Path(mutation.file).parts[1]}"]
+        return ["tests/paths/test_compiled_density.py", f"tests/{Path(mutation.file).parts[1]}"]
     kind = mutation.name.partition(".")[0]
     stem = mutation.lines[0][0].stem.strip("_")
     folder = f"tests/{Path(mutation.file).parts[1]}/"

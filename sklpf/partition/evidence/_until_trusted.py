@@ -86,7 +86,8 @@ class UntilTrusted(PartitionEstimator):
     n_jobs : int or None, default=None
         As in `AIS`, of each estimator.
     verbose : int, default=0
-        As in `AIS`.
+        As in `AIS`, of each estimator, with the evaluations of a density of the user's and the time
+        that is left of a budget.
 
     Attributes
     ----------
@@ -202,7 +203,8 @@ class UntilTrusted(PartitionEstimator):
                 report(functools.partial("{} failed: {}".format, type(estimator).__name__, error))
                 continue
             last = attempts[-1]
-            report(functools.partial("{}: {}".format, last.method, last._line()))
+            if not hasattr(estimator, "verbose"):  # which then says it itself
+                report(functools.partial("{}: {}".format, last.method, last._line()))
             if self._is_enough(last) or budget.is_spent:
                 break
         if not attempts:
@@ -265,6 +267,8 @@ class UntilTrusted(PartitionEstimator):
         if isinstance(known.get("random_state"), (Integral, type(None))):
             own["checkpoint"] = self.checkpoint
         unset = {name: value for name, value in own.items() if known.get(name, 0) is None}
+        if self.verbose and not known.get("verbose", 1):
+            unset["verbose"] = self.verbose
         estimator.set_params(**unset)
         try:
             if isinstance(estimator, BridgeSampling):

@@ -156,9 +156,9 @@ class AdaptiveSMC(SamplingEstimator):
         The move. None is `HMC`, or `RandomWalk` without a gradient, in units of the particles'
         covariance (within bounds, of their variances).
     checkpoint, checks, max_evaluations, max_seconds, random_state, n_jobs, verbose
-        As in `AIS`. Particles that look for the target move in one task; ``checks=False`` leaves
-        out their search for modes, too. Of a budget particles take two fifths, and searches a
-        fifth.
+        As in `AIS`. Particles that look for the target move in one task, but jobs share the
+        evaluations of a density that takes long. ``checks=False`` leaves out their search for
+        modes, too. Of a budget particles take two fifths, and searches a fifth.
 
     Attributes
     ----------
@@ -315,6 +315,8 @@ class AdaptiveSMC(SamplingEstimator):
                 lost.append(regions.take(new.tolist()))
                 wanted = 2 * _QUIET_SEARCHES
                 n_starts = min(2 * n_starts, _MOST_STARTS)
+            line = "search {} for modes: {} that particles have missed".format
+            report(functools.partial(line, i + 1, sum(map(_n_regions, lost))))
             is_late = budget is not None and budget.share > _SEARCHED
             if n_quiet == wanted or evaluations.n > most or is_late:
                 break
@@ -442,6 +444,10 @@ class AdaptiveSMC(SamplingEstimator):
             "draws": smc._draws(plan.path, populations),
         }
         return known, populations, n_levels
+
+
+def _n_regions(regions: Regions) -> int:
+    return len(regions.radii)
 
 
 class Search(NamedTuple):

@@ -148,9 +148,10 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     stream = seeded(seed)
     most = estimator.max_evaluations
     budget = _EXPLORING[0] + _EXPLORING[1] * path.n_dimensions
+    if most is not None:
+        budget = int(_SHARE_OF_EXPLORING * most)
     if path.budget is not None and np.isfinite(path.budget.left()):
         most = int(path.budget.left())
-    if most is not None:
         budget = min(budget, int(_SHARE_OF_EXPLORING * most))
     evaluator = Evaluator(path, estimator._checkpoint(path, seed))
     cover = explore(path, budget, stream.of("exploring"), evaluator)

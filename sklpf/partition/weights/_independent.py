@@ -96,7 +96,7 @@ class ImportanceSampling(SamplingEstimator):
     one another. Not converged if draws from the two explorers' mixtures differ by 3 standard
     errors; if walks at the target lead to where the mixtures are thin; if climbs still find modes;
     if fewer than a fifth of the draws are effective, as of a funnel; or if the weights' tail has a
-    Pareto shape above 1 - 1 / log10(n) or 0.7. Searches take about a third of the evaluations:
+    Pareto shape above 1 - 1 / log10(n) or 0.7. Searches take a fifth to a half of the evaluations:
     draws far and wide, and slopes where the target is highest above the Gaussians of the cover,
     which say if a climb is needed. A narrow mode in whose basin no point was evaluated is not seen,
     such as one within a wide mode from four dimensions on:
