@@ -228,7 +228,7 @@ def within(budget: Budget | None) -> Iterator[list[Any]]:
         _NOTED.reset(tokens[1])
 
 
-def note(run: Any) -> None:
+def note(run: object) -> None:
     """Keep a run, the best so far, for the case that the budget is spent before the fit is over."""
     noted = _NOTED.get()
     if noted is not None:

@@ -15,7 +15,7 @@ import pickle
 import tempfile
 import threading
 import zipfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import ContextVar, copy_context
 from pathlib import Path as FilePath
@@ -172,7 +172,7 @@ def _task(position, function, *arguments):
     return position, result, evaluations_here() - before, os.getpid()
 
 
-def _arrived(arriving: Any) -> Iterator[tuple[int, Any, int]]:
+def _arrived(arriving: Iterable[Any]) -> Iterator[tuple[int, Any, int]]:
     """Positions, results and evaluations of tasks as they arrive.
 
     Raises

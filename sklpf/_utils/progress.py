@@ -178,7 +178,7 @@ def report(line: Callable[[], str]) -> None:
 
 
 def _spent() -> str:
-    """What is spent of the budget of all that runs."""
+    """Spent part of the budget of all that runs."""
     budget = current_budget()
     return "" if budget is None else budget.spent()
 

@@ -24,7 +24,6 @@ from sklpf.scoring import ScoreDifference, ScoreInterval, sampled_units
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from sklpf.partition._result import PartitionResult
 
 _ERRORS = {  # of an interval: what it is called and its colour, in the order drawn
     "combined": ("all errors, {:.3g} %", "0.4"),
@@ -186,7 +185,7 @@ class ComparisonDisplay(Display):
         axes.plot(means.ravel(), np.full(means.size, line + dots_at), ".", **style)
 
 
-def _drawn(result: PartitionResult, name: str | None) -> dict[str, Any]:
+def _drawn(result: object, name: str | None) -> dict[str, Any]:
     """Parameters of the display of a result."""
     if isinstance(result, ModelComparison):
         return {"scores": result.scores, "differences": result.differences}

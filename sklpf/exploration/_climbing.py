@@ -237,7 +237,7 @@ class Climber:
             order = order[~(inside | (order == place))]
 
 
-def _if_finite(slopes: Any) -> Array:
+def _if_finite(slopes: NDArray) -> Array:
     """Slopes (n, d), 0 at points where they are not all finite."""
     finite = np.isfinite(slopes).all(axis=1, keepdims=True)
     return np.where(finite, np.asarray(slopes, dtype=np.float64), 0.0)

@@ -8,6 +8,7 @@ import contextlib
 import copy
 import functools
 import time
+from collections.abc import Callable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -28,11 +29,10 @@ COVER = (
 _NOISE = 1e-6  # relative, of a log density that is called twice: that of float32 on many threads
 # of the differences, in scales of the base: if they agree, the gradient must with one
 _WIDTHS = (1e-4, 1e-6)
-
-
 _POINTS_PER_PART = 64  # at least, of a function of many points
 _MOST_PARTS = 32  # of the points of a function of one
 _PACE: dict[int, float] = {}  # seconds a point that functions took last, by their identity
+_MOST_PACES = 1000  # that are kept
 
 
 class Pool:
@@ -53,7 +53,7 @@ class Pool:
         return Pool, ()
 
 
-def pool_of(workers: Any, vectorized: bool) -> Pool | None:
+def pool_of(workers: object, vectorized: bool) -> Pool | None:
     """Return a user's workers, None where there are none.
 
     Raises
@@ -72,7 +72,9 @@ def pool_of(workers: Any, vectorized: bool) -> Pool | None:
     return Pool(workers)
 
 
-def evaluate(function: Any, points: Array, vectorized: bool, pool: Pool | None = None) -> Any:
+def evaluate(
+    function: Callable[[Array], Any], points: Array, vectorized: bool, pool: Pool | None = None
+) -> Any:
     """Return what a user's function gives at points (n, d), which it may change.
 
     Workers of the fit share what takes long. Many points go to a function in parts whose sizes
@@ -113,11 +115,13 @@ def evaluate(function: Any, points: Array, vectorized: bool, pool: Pool | None =
 
 
 def _in_parts(function, parts, at_part) -> list[Any]:
-    """What at_part(function, part) gives of every part of some points."""
+    """Results of at_part(function, part) for every part of some points."""
     n = sum(map(len, parts))
     began = time.perf_counter()
     expected = n * _PACE.get(id(function), 0.0)
     found = evaluate_parts(functools.partial(at_part, function), parts, expected)
+    if len(_PACE) > _MOST_PACES:
+        _PACE.clear()
     _PACE[id(function)] = (time.perf_counter() - began) / max(n, 1)
     return found
 

@@ -501,7 +501,7 @@ class GeometricPath(PointsPath):
         return values
 
     def _evaluate(self, function, position):
-        """What a function of the user's gives at points."""
+        """Values that a function of the user's gives at points."""
         return evaluate(function, position, self.vectorized, self.pool)
 
     def _target(self, position, nan_is_zero=False):
