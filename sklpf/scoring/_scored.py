@@ -163,8 +163,8 @@ class ScoreInterval(IntervalOfMean):
         """Return a pandas.DataFrame with one row.
 
         Columns: mean, low and high (combined interval), sampling_low, sampling_high, partition_low
-        and partition_high (nats), level, converged, reasons in one string, method, unit, scatter
-        and baseline (its mean).
+        and partition_high (nats), level, converged, reasons in one string, unit, scatter and
+        baseline (its mean); of a difference also method.
 
         Returns
         -------
@@ -182,7 +182,7 @@ class ScoreInterval(IntervalOfMean):
         for name, (low, high) in parts.items():
             row |= {f"{name}low": low, f"{name}high": high}
         names = ("level", "converged", "reasons", "method", "unit", "scatter")
-        row |= {name: getattr(self, name) for name in names}
+        row |= {name: getattr(self, name) for name in names if hasattr(self, name)}
         baseline = np.nan if self.baseline is None else self.baseline.mean
         return pd.DataFrame([row | {"reasons": "; ".join(self.reasons), "baseline": baseline}])
 

@@ -240,7 +240,7 @@ def _typical_error(run: ExchangeRun, own_error: float) -> float:
     errors = np.r_[run.history[:, 1], own_error]
     # A run's n_sweeps may hold those of a first try.
     length = run.n_groups * len(run.ladder) * run.last.n_scans
-    lengths = np.r_[np.diff(run.history[:, 2], prepend=run.sweeps["pilot"]), length]
+    lengths = np.r_[np.diff(run.history[:, 2], prepend=run.sweeps.get("pilot", 0)), length]
     with np.errstate(invalid="ignore"):
         scaled = (errors * np.sqrt(lengths / lengths[-1]))[-3:]
     return float(np.median(scaled)) if np.all(np.isfinite(scaled)) else 0.0
