@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._utils.numbers import Array, NotNumbers, real_numbers
+from sklpf._utils.numbers import Array, NotNumbers, real_numbers, without_gradients
 from sklpf._utils.parallel import equal_parts, evaluate_parts
 
 if TYPE_CHECKING:
@@ -108,9 +108,9 @@ def evaluate(
     found = _in_parts(function, parts, _at_points)
     try:
         if isinstance(found[0], tuple):
-            return tuple(map(np.concatenate, zip(*found)))
-        return np.concatenate(found)
-    except ValueError:  # of numbers or other shapes, which the caller says of all points
+            return tuple(np.concatenate([*map(real_numbers, each)]) for each in zip(*found))
+        return np.concatenate([*map(real_numbers, found)])
+    except (TypeError, ValueError):  # no arrays of numbers: the caller says what all points give
         return function(points)
 
 
@@ -127,14 +127,20 @@ def _in_parts(function, parts, at_part) -> list[Any]:
 
 
 def _at_points(function, points):
-    """Values at points, copied: a function may give the same array at every call."""
-    values = function(points)
-    return tuple(map(np.array, values)) if isinstance(values, tuple) else np.array(values)
+    return _copied(function(points))
 
 
 def _at_each(function, points):
-    """Values at each point, copied."""
-    return [copy.deepcopy(function(point)) for point in points]
+    return [_copied(function(point)) for point in points]
+
+
+def _copied(values: Any) -> Any:
+    """Values that a function may overwrite at its next call, copied; of tensors without their
+    gradients.
+    """
+    if isinstance(values, tuple):
+        return tuple(map(_copied, values))
+    return copy.deepcopy(without_gradients(values))
 
 
 def check_callable(log_density: Any, **others: Any) -> None:

@@ -113,3 +113,35 @@ def test_a_function_of_one_value_for_many_points_is_an_error():
     path.log_density = lambda x: 0.0
     with pytest.raises(ValueError, match="shape"):
         path.raw_log_density(X)
+
+
+class Graph:
+    """A number of a library that records gradients: it can be read, and copied, without them."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __deepcopy__(self, memo):
+        raise RuntimeError("only leaves of the graph can be copied")
+
+    def detach(self):
+        return self
+
+    def cpu(self):
+        return self.value
+
+
+def test_numbers_with_gradients_are_read_without_them():
+    path = GeometricPath(
+        lambda x: Graph(np.asarray(-np.sum(x**2))),
+        base=Gaussian(np.zeros(3), 2.0),
+        vectorized=False,
+    )
+    np.testing.assert_array_equal(path.raw_log_density(X[:5]), -np.sum(X[:5] ** 2, axis=1))
+
+
+def test_masked_values_of_many_points_are_refused():
+    path = GeometricPath(of_many, base=Gaussian(np.zeros(3), 2.0))
+    path.log_density = lambda x: np.ma.masked_array(of_many(x), x[:, 0] > 0)
+    with pytest.raises((TypeError, ValueError), match="masked"):
+        path.raw_log_density(X)
