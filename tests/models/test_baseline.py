@@ -17,7 +17,7 @@ from sklpf import (
     LinearGenerativeModel,
     compare,
 )
-from sklpf.scoring._baseline import Gaussian
+from sklpf.scoring._baseline import Gaussian, RowsBaseline, compare_with_baseline
 
 RNG = np.random.default_rng(0)
 BITS = (RNG.random((300, 6)) < [0.1, 0.3, 0.5, 0.7, 0.9, 0.5]).astype(float)
@@ -129,3 +129,17 @@ def test_partial_fit_counts_rows_and_known_models_have_no_baseline():
     assert model.score_interval(test).baseline.mean == pytest.approx(expected)
     known = BernoulliRBM.from_parameters(np.zeros((1, 6)), np.zeros(6), np.zeros(1))
     assert known.score_interval(test).baseline is None
+
+
+@pytest.mark.parametrize("mean", [-0.4, -0.2])
+def test_whether_a_model_is_worse_does_not_depend_on_the_level_of_its_interval(mean):
+    """An error of log Z of 0.1 nats is within three of them at -0.2 from the baseline, not at
+    -0.4.
+    """
+    values = mean + 1e-3 * np.random.default_rng(0).normal(size=100)
+    baseline = RowsBaseline("independent columns", np.zeros(100), "")
+    found = [
+        compare_with_baseline(values, 0.1 * norm.ppf(0.5 + level / 2), baseline, level).is_better
+        for level in (0.5, 0.95, 0.999)
+    ]
+    assert found == [mean == -0.4] * 3

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 import pytest
 from convergence import alarm_kinds, quietly
-from estimators import ESTIMATORS, curve, fit, fitted
+from estimators import ESTIMATORS, curve, document, fit, fitted
 from interruption import bits, saves
 from known_densities import make_density_problem
 from known_problems import RBM_PROBLEMS, make_rbm_problem
@@ -37,7 +37,7 @@ from sklpf import (
     ParallelTempering,
     PartitionEstimator,
 )
-from sklpf.models import LDAPath, RBMPath
+from sklpf.models import RBMPath
 from sklpf.partition import (
     BAR,
     MBAR,
@@ -63,7 +63,7 @@ CONTINUOUS = RTS(50, 10, 300, continuous=True, random_state=0)
 @functools.cache
 def problem(kind):
     if kind == "document":
-        path = LDAPath([[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]], 0.3, [[4, 1, 3]]).row(0)
+        path = document()
         return Problem(kind, path, float(Exact().fit(path).log_partition_))
     name, _, weights = kind.partition(", ")
     if name in RBM_PROBLEMS:
