@@ -83,7 +83,8 @@ def test_moments_do_not_depend_on_batches_and_constant_columns_have_no_density()
         seen = seen.seen(rows)
     np.testing.assert_allclose(seen.covariance, np.cov(POINTS.T, bias=True), rtol=1e-10)
     wide = np.tile(POINTS, 100)
-    np.testing.assert_allclose(GaussianBaseline().seen(wide).covariance, wide.var(axis=0), rtol=1e-8)
+    many = GaussianBaseline().seen(wide)
+    np.testing.assert_allclose(many.covariance, wide.var(axis=0), rtol=1e-8)
     assert GaussianBaseline().seen(np.ones((30, 2))).log_likelihood(np.ones((2, 2))) is None
 
 
