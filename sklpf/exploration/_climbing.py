@@ -175,6 +175,7 @@ class Climber:
         slopes = np.linalg.solve(self.root.T, rises.T / step).T
         return np.where(np.isfinite(slopes).all(axis=1, keepdims=True), slopes, 0.0)
 
+    @np.errstate(all="ignore")  # far out anything may happen
     def are_explained(self, u: Array, slopes: Array) -> NDArray[np.bool_]:
         """Return at which points u (n, d) the slope leads to the middle of a part: of that to which
         the point belongs, or of one that climbs have found; or to that of any other by a step as
@@ -265,6 +266,7 @@ def new_parts(
     rng: np.random.Generator,
     *,
     at_once: int = 6,  # climbs
+    share_tested: float = 0.75,  # of the evaluations that are left, for slopes at starts
     n_on_the_way: int = 3,  # parts beside the highest
     fewest: int = 18,  # climbs, where so many starts are not explained by the cover
 ) -> tuple[list[StudentT], int]:
@@ -298,7 +300,8 @@ def new_parts(
     climber.limit = np.inf
     climber.add_parts(n_on_the_way)
     u, log_f = _starts(joint, explorers, climber, end - target.n_evaluations, rng)
-    n_tested = int(np.clip((end - target.n_evaluations) / 2 / target.n_dimensions, 1, len(u)))
+    n_tested = (end - target.n_evaluations) * share_tested / target.n_dimensions
+    n_tested = int(np.clip(n_tested, 1, len(u)))
     u, log_f = u[:n_tested], log_f[:n_tested]
     slopes = climber.slopes(u, log_f)
     n_begun = 0
