@@ -64,10 +64,9 @@ _MOST = 60
 _CONTINUED = (2, 4)
 _MOST_KEPT = 20_000  # states of which a round keeps vectors
 # A round in which no ladder goes round is the last one where none to come is more than so many
-# times as long: that all ladders then go round in that has a chance of 0.2 % at most. A trip takes
-# two scans a level at least, so that a round tells something from so many scans a level on.
+# times as long: that all ladders then go round in that has a chance of 0.2 % at most. A round tells
+# something if it has as many scans as a walk by chance over the levels takes steps.
 _HOPELESS = 4
-_SCANS_A_LEVEL = 10
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -526,7 +525,7 @@ class _Schedule:
             self.n_precise = self.n_precise + 1 if is_precise else 0
             if self.n_precise == 2:
                 return True
-        is_long = self.lengths[i] >= _SCANS_A_LEVEL * len(run.ladder)
+        is_long = self.lengths[i] >= len(run.ladder) ** 2
         if self.may_be_hopeless(i) and is_long and not run.last.round_trips.any():
             return True
         if i + 1 == len(self.lengths):

@@ -15,8 +15,8 @@ from sklpf._utils.random import Stream, seeded
 from sklpf.exploration import (
     EFFICIENT,
     Cover,
-    Evaluator,
     FreshDraws,
+    Target,
     disagreement,
     draw_afresh,
     explore,
@@ -153,8 +153,8 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     if path.budget is not None and np.isfinite(path.budget.left()):
         most = int(path.budget.left())
         budget = min(budget, int(_SHARE_OF_EXPLORING * most))
-    evaluator = Evaluator(path, estimator._checkpoint(path, seed))
-    cover = explore(path, budget, stream.of("exploring"), evaluator)
+    target = Target(path, estimator._checkpoint(path, seed))
+    cover = explore(path, budget, stream.of("exploring"), target)
     report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
     fresh = cover.fresh
 
@@ -163,7 +163,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         return ExploredRun(
             ladder=TWO_LEVELS,
             sweeps={
-                "chains": evaluator.n - cover.n_evaluations,
+                "chains": target.n_evaluations - cover.n_evaluations,
                 "exploration": cover.n_evaluations,
             },
             log_f_rounding=path.log_f_rounding,
@@ -187,11 +187,11 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         if most is not None:
             n_draws = min(n_draws, most - cover.n_evaluations)
         if n_draws > _FEWEST_DRAWS:
-            fresh = _drawn(cover, evaluator, n_draws, estimator.tol, stream.of("draws"))
+            fresh = _drawn(cover, target, n_draws, estimator.tol, stream.of("draws"))
     return run_of(fresh, findings)
 
 
-def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, stream: Stream) -> Any:
+def _drawn(cover: Cover, target: Target, most: int, tol: float | None, stream: Stream) -> Any:
     """New draws of the cover, up to `tol`.
 
     Those by which exploring has decided that it is over tend to have even weights.
@@ -202,7 +202,7 @@ def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, str
     n_wanted = len(cover.fresh.log_weights)
     while n_drawn < min(n_wanted, most):
         n = (min(n_wanted, most) - n_drawn + 1) // 2
-        parts.append(draw_afresh(cover, evaluator, n, rng))
+        parts.append(draw_afresh(cover, target, n, rng))
         n_drawn += 2 * n
         drawn = FreshDraws._make(map(np.concatenate, zip(*parts)))
         growth = _MOST_GROWTH
