@@ -121,7 +121,7 @@ def _first_explorers(
     stream: Stream,
     *,
     fewest: tuple[int, int] = (30, 8),  # effective points, and as many more for each dimension
-    second: float = 3.0,  # times as many of the second explorer, which finds smaller parts
+    more: tuple[float, float] = (1.0, 3.0),  # times as many of the second: d / 2 - 1 within these
     share: float = 1 / 220,  # of the budget that are effective, where there are several regions
 ) -> tuple[Explorer, list[Explorer]]:
     """The first explorer, and the two that go on, of which it is one unless there are several
@@ -135,7 +135,9 @@ def _first_explorers(
         # Where there are two regions there may be smaller ones.
         n_effective = max(share * budget, n_effective)
         explorers = [Explorer(target, n_effective, stream.of("explorer", 0))]
-    explorers.append(Explorer(target, second * n_effective, stream.of("explorer", 1)))
+    # Basins of attraction get smaller with every dimension.
+    times = float(np.clip(target.n_dimensions / 2 - 1, *more))
+    explorers.append(Explorer(target, times * n_effective, stream.of("explorer", 1)))
     return scout, explorers
 
 
