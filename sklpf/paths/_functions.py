@@ -30,9 +30,7 @@ _NOISE = 1e-6  # relative, of a log density that is called twice: that of float3
 # of the differences, in scales of the base: if they agree, the gradient must with one
 _WIDTHS = (1e-4, 1e-6)
 _POINTS_PER_PART = 64  # at least, of a function of many points
-_MOST_PARTS = 32  # of the points of a function of one
 _PACE: dict[int, float] = {}  # seconds a point that functions took last, by their identity
-_MOST_PACES = 1000  # that are kept
 
 
 class Pool:
@@ -99,7 +97,7 @@ def evaluate(
         return list(pool.map(function, list(points)))
     n = len(points)
     if not vectorized:
-        edges = np.linspace(0, n, min(n, _MOST_PARTS) + 1).astype(int).tolist()
+        edges = np.linspace(0, n, min(n, 32) + 1).astype(int).tolist()
         each = [points[a:b] for a, b in pairwise(edges)]
         return [value for part in _in_parts(function, each, _at_each) for value in part]
     if n < 2 * _POINTS_PER_PART:
@@ -120,7 +118,7 @@ def _in_parts(function, parts, at_part) -> list[Any]:
     began = time.perf_counter()
     expected = n * _PACE.get(id(function), 0.0)
     found = evaluate_parts(functools.partial(at_part, function), parts, expected)
-    if len(_PACE) > _MOST_PACES:
+    if len(_PACE) > 1000:
         _PACE.clear()
     _PACE[id(function)] = (time.perf_counter() - began) / max(n, 1)
     return found

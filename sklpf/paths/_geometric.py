@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from sklpf._utils.budget import Budget
+from sklpf._utils.budget import current_budget
 from sklpf._utils.numbers import Array, check_bool
 from sklpf._utils.random import Stream
 from sklpf._utils.warnings import Alarm
@@ -46,9 +46,6 @@ from sklpf.paths._regions import Regions, find_regions
 
 # widths of base draws at which densities are compared
 _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
-# of Gaussians at regions that were missed
-_WIDER = 1.5  # in variance
-_LEAST_SHARE = 0.01
 
 
 class GeometricPath(PointsPath):
@@ -153,7 +150,6 @@ class GeometricPath(PointsPath):
     most_search_evaluations: float = np.inf  # of `regions`
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     density_name = "log_density"  # in errors: what the user calls it
-    budget: Budget | None = None  # from which evaluations are spent
 
     _counted = ("raw_log_density", "_target_gradient", "_target_and_slope")
 
@@ -325,12 +321,12 @@ class GeometricPath(PointsPath):
             centres = np.linalg.solve(root, (centres - origin).T).T
             factors = factors @ root
         covariances = [np.linalg.inv(factor.T @ factor) for factor in factors]
-        covariances = [_WIDER * (covariance + covariance.T) / 2 for covariance in covariances]
+        covariances = [1.5 * (covariance + covariance.T) / 2 for covariance in covariances]
         if self.bounds.has_sides:  # what can be truncated
             covariances = [np.diag(covariance) for covariance in covariances]
         found = [Gaussian(*each) for each in zip(centres, covariances)]
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
-        shares = np.maximum(softmax(log_masses), _LEAST_SHARE)
+        shares = np.maximum(softmax(log_masses), 0.01)
         base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
         chosen = self.base_chosen
         if chosen:
@@ -421,7 +417,8 @@ class GeometricPath(PointsPath):
         know.
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
-        counts = self.budget is not None and self.budget.counts
+        budget = current_budget()
+        counts = budget is not None and budget.counts
         are_compiled = self.vectorized and not counts and all(map(is_compiled, functions))
         base = getattr(self.base, "packed", None)
         if not are_compiled or base is None or self.grad_base is not None:
@@ -492,12 +489,13 @@ class GeometricPath(PointsPath):
     def _call(self, function, position):
         # A copy, in the same layout: a function may write to its argument.
         position = position.copy(order="K")
-        if self.budget is None or function is self.grad_base:
+        budget = current_budget()
+        if budget is None or function is self.grad_base:
             return self._evaluate(function, position)
-        self.budget.spend(len(position))
+        budget.spend(len(position))
         began = time.perf_counter()
         values = self._evaluate(function, position)
-        self.budget.took(len(position), time.perf_counter() - began)
+        budget.took(len(position), time.perf_counter() - began)
         return values
 
     def _evaluate(self, function, position):

@@ -39,10 +39,9 @@ from sklpf.reweighting import mean_weight
 from sklpf.transitions import RowBatch, batch_rows, stream_uniforms
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
-_LARGEST_BLOCK = 32
 SETTLING = 100  # sweeps at the target before chains that begin there are reversed or taken as draws
 FEWEST_REVERSE = 10  # reverse chains
-# the standard error is aimed so many times below tol, for the pilot's noise
+# The standard error is aimed so many times below tol, for the pilot's noise.
 PILOT_NOISE_FACTOR = 1.5
 _MOST_VARIANCE = np.log(2)  # of log weights: half of the weights count
 
@@ -194,7 +193,7 @@ def _annealing(plans, orders, n, stream, blocks=None, **options) -> _Annealing:
     path = plans[0].path
     largest = path.n_chains_per_block
     if blocks is None:
-        blocks = equal_blocks(n, _LARGEST_BLOCK) if largest is None else equal_blocks(n, largest, 1)
+        blocks = equal_blocks(n, 32) if largest is None else equal_blocks(n, largest, 1)
     return _Annealing(
         plans=plans,
         keys=[plan.stream(stream).key for plan in plans],

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sklpf._utils.budget import current_budget
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import report
@@ -140,7 +141,7 @@ def learn(
         n_evaluations=0,
     )
     level = 0  # and times at the target
-    budget = path.budget
+    budget = current_budget()
     n_before = 0 if budget is None else budget.n
 
     def keep(carry):

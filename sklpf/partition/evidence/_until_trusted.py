@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 import os
@@ -44,8 +43,6 @@ from sklpf.partition.weights import (
     posterior_draws,
 )
 from sklpf.paths import GeometricPath, defensive, fit_base, has, is_own_density
-
-_MOST_DRAWS = 200_000  # of an explored cover
 
 
 @dataclass(eq=False, repr=False)
@@ -175,10 +172,7 @@ class UntilTrusted(PartitionEstimator):
 
     def _estimate(self, path, seed) -> PartitionResult:
         budget = Budget(self.max_evaluations, self.max_seconds, current_budget())
-        if is_own_density(path):
-            path = copy.copy(path)
-            path.budget = budget
-        elif self.max_evaluations is not None:
+        if self.max_evaluations is not None and not is_own_density(path):
             raise evaluations_of_own_densities(path)
         with within(budget):
             return self._attempts(path, seed, budget)
@@ -248,7 +242,7 @@ class UntilTrusted(PartitionEstimator):
         else:
             first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]
         if not bridges and path.n_dimensions <= few_dimensions:
-            first = [ImportanceSampling(_MOST_DRAWS, proposal="explored", tol=self.tol), *first]
+            first = [ImportanceSampling(200_000, proposal="explored", tol=self.tol), *first]
         return [*bridges, *first, *tempering]
 
     def _start(self, path, seed) -> Any:
