@@ -49,20 +49,27 @@ class Budget:
         From now on.
     outer : Budget or None, default=None
         Of a fit that this one is a part of, which is spent too.
+    memory : Memory or None, default=None
+        Values of the user's functions that are kept; None are those of the outer one.
 
     Attributes
     ----------
     n : int
-        Evaluations so far.
+        Evaluations so far, of values that were kept too.
     """
 
     def __init__(
-        self, max_evaluations: int | None, max_seconds: float | None, outer: Budget | None = None
+        self,
+        max_evaluations: int | None,
+        max_seconds: float | None,
+        outer: Budget | None = None,
+        memory: Any = None,
     ):
         self.n = 0
         self.most = math.inf if max_evaluations is None else max_evaluations
         self.max_seconds = math.inf if max_seconds is None else max_seconds
         self.outer = outer
+        self.memory = outer.memory if memory is None and outer is not None else memory
         self._pace = 0.0  # seconds that an evaluation took last
         self._refused = False
         self._is_rest = False  # of the outer one
@@ -70,7 +77,8 @@ class Budget:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
+        kept = {name: value for name, value in vars(self).items() if name != "_lock"}
+        return kept | {"memory": None}  # which stays here
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)

@@ -41,11 +41,12 @@ from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks import Finding, Findings, Work, collect
 from sklpf.partition.checks.missed_mass import regions_to_cover
-from sklpf.paths import Path, has, is_own_density
+from sklpf.paths import Memory, Path, has, is_own_density
 from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs, thinned
 from sklpf.transitions import Transition, default_move
 
-EXECUTION_PARAMETERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
+# parameters on which no number depends
+EXECUTION_PARAMETERS = ("n_jobs", "verbose", "checkpoint", "warm_start")
 BUDGET: dict[str, Any] = {"max_evaluations": [at_least(1), None], "max_seconds": [POSITIVE, None]}
 SAMPLING: dict[str, Any] = {
     "transition": [Instance(Transition, "a move (such as HMC())"), None],
@@ -139,6 +140,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return self._fit(path)._warn()
 
     _given_draws: Any = None
+    _memory: Memory | None = None  # of values of the density, with `warm_start`
 
     @_progress.reporting
     def _fit(self, path: Path, draws: object = None) -> Self:
@@ -259,6 +261,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return each_row(self, path, rows, seeds)
 
     def _estimate_path(self, path: Path) -> PartitionResult:
+        self._remember(path)
         seed = self._seed()
         budget = self._budget(path)
         if path.n_rows is not None:
@@ -279,17 +282,32 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             result.diagnostics["n_evaluations"] = budget.n
         return result
 
+    def _remember(self, path: Path) -> None:
+        """Keep values of the density from now on where that is asked for, else forget them."""
+        if not getattr(self, "warm_start", False):
+            self._memory = None
+        elif not is_own_density(path):
+            raise ValueError(
+                "warm_start keeps values of a density of your own on R^d, and must be False for a"
+                f" {type(path).__name__}"
+            )
+        elif self._memory is None:
+            self._memory = Memory(path, self._seed())
+        else:
+            self._memory.check(path)
+
     def _budget(self, path: Path) -> Budget | None:
         """The budget of a fit: its own, or that of the fit that it is a part of."""
         max_evaluations, max_seconds = (getattr(self, name, None) for name in BUDGET)
         outer = current_budget()
-        if not self._run_class or (max_evaluations is None and max_seconds is None):
+        limits = max_evaluations, max_seconds, self._memory
+        if not self._run_class or limits == (None, None, None):
             return outer and Budget.rest_of(outer)
         if max_evaluations is not None and not is_own_density(path):
             raise evaluations_of_own_densities(path)
         if path.n_rows is not None:
             raise ValueError("max_seconds must be None for a path with rows, which are all needed")
-        return Budget(max_evaluations, max_seconds, outer)
+        return Budget(max_evaluations, max_seconds, outer, self._memory)
 
     def _stopped(self, path: Path, noted: list[Run], spent: BudgetSpent) -> PartitionResult:
         """The best that was noted until the budget was spent, which is not trusted."""
@@ -344,6 +362,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 "checkpoint needs random_state to be an int, else an interrupted run can't be"
                 " resumed"
             )
+        if self._memory is not None:
+            return self._memory.seed
         return draw_seed(self.random_state)
 
     def _move(self, path: Path) -> Transition:

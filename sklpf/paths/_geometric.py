@@ -381,7 +381,7 @@ class GeometricPath(PointsPath):
         ndarray of shape (n,)
             In nats; NaN and infinity are kept.
         """
-        values = self._call(self.log_density, position)
+        values = self._call("log_density", position)
         return values_of_shape(self.density_name, values, (len(position),))
 
     def probe(self) -> list[str]:
@@ -486,17 +486,25 @@ class GeometricPath(PointsPath):
         slope = np.where(np.isfinite(slope), slope, 0.0)
         return gradients_of("grad_base", self._base_gradient(position), position), slope
 
-    def _call(self, function, position):
+    def _call(self, name, position):
+        """Values that one of the functions gives at points, spent from the budget of the fit."""
+        function = getattr(self, name)
         # A copy, in the same layout: a function may write to its argument.
         position = position.copy(order="K")
         budget = current_budget()
-        if budget is None or function is self.grad_base:
+        if budget is None or name == "grad_base":
             return self._evaluate(function, position)
         budget.spend(len(position))
-        began = time.perf_counter()
-        values = self._evaluate(function, position)
-        budget.took(len(position), time.perf_counter() - began)
-        return values
+
+        def evaluate(points):
+            began = time.perf_counter()
+            values = self._evaluate(function, points)
+            budget.took(len(points), time.perf_counter() - began)
+            return values
+
+        if budget.memory is None:
+            return evaluate(position)
+        return budget.memory.values(name, evaluate, position, self.vectorized)
 
     def _evaluate(self, function, position):
         """Values that a function of the user's gives at points."""
@@ -509,13 +517,13 @@ class GeometricPath(PointsPath):
         hint = ""
         if self.vectorized:
             hint = "; of a function of one point say GeometricPath(..., vectorized=False)"
-        values = self._call(self.log_density, position)
+        values = self._call("log_density", position)
         return log_densities_of(self.density_name, values, position, nan_is_zero, hint)
 
     def _target_and_slope(self, position):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
         assert self.value_and_grad is not None  # checked by the caller
-        found: Any = self._call(self.value_and_grad, position)
+        found: Any = self._call("value_and_grad", position)
         if not self.vectorized:
             found = tuple(zip(*found))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
@@ -525,12 +533,12 @@ class GeometricPath(PointsPath):
         return log_target, slope
 
     def _target_gradient(self, position):
-        return self._call(self.grad, position)
+        return self._call("grad", position)
 
     @property
     def _base_gradient(self):
         if self.grad_base is not None:
-            return functools.partial(self._call, self.grad_base)
+            return functools.partial(self._call, "grad_base")
         return getattr(self.base, "grad_log_density", None)
 
     def _check_base(self, *, n_within: int = 1000) -> None:

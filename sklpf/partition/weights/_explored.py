@@ -151,9 +151,19 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     if whole is not None and np.isfinite(whole.left()):
         most = int(whole.left())
         budget = min(budget, int(_SHARE_OF_EXPLORING * most))
-    evaluator = Evaluator(path, estimator._checkpoint(path, seed))
-    cover = explore(path, budget, stream.of("exploring"), evaluator)
-    report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
+    memory = None if whole is None else whole.memory
+    cover = None if memory is None else memory.covers.get(seed)
+    if cover is None:
+        evaluator = Evaluator(path, estimator._checkpoint(path, seed))
+        cover = explore(path, budget, stream.of("exploring"), evaluator)
+        report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
+    else:
+        evaluator = Evaluator(path)
+        whole.spend(cover.n_evaluations)  # as when it was found
+    n_before = evaluator.n
+    is_found = cover.is_over and cover.efficiency >= EFFICIENT
+    if memory is not None and is_found:
+        memory.covers[seed] = cover
     fresh = cover.fresh
 
     def run_of(fresh, findings):
@@ -161,7 +171,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         return ExploredRun(
             ladder=TWO_LEVELS,
             sweeps={
-                "chains": evaluator.n - cover.n_evaluations,
+                "chains": evaluator.n - n_before,
                 "exploration": cover.n_evaluations,
             },
             log_f_rounding=path.log_f_rounding,
@@ -180,7 +190,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         findings = {"tails": _tails(path, cover, seed)}
         if most is not None:
             most -= findings["tails"].n_evaluations
-    if cover.is_over and cover.efficiency >= EFFICIENT:
+    if is_found:
         n_draws = estimator.n_samples
         if most is not None:
             n_draws = min(n_draws, most - cover.n_evaluations)
@@ -190,19 +200,21 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
 
 
 def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, stream: Stream) -> Any:
-    """New draws of the cover, up to `tol`.
+    """New draws of the cover, up to `tol`, in blocks of one size: those for a larger `tol` are the
+    first of those for a smaller one.
 
     Those by which exploring has decided that it is over tend to have even weights.
     """
-    rng = stream.generator()
-    parts: list[FreshDraws] = []
+    blocks: list[FreshDraws] = []
     n_drawn = 0
-    n_wanted = len(cover.fresh.log_weights)
+    n_wanted = n_block = len(cover.fresh.log_weights)
     while n_drawn < min(n_wanted, most):
-        n = (min(n_wanted, most) - n_drawn + 1) // 2
-        parts.append(draw_afresh(cover, evaluator, n, rng))
-        n_drawn += 2 * n
-        drawn = FreshDraws._make(map(np.concatenate, zip(*parts)))
+        while n_drawn < min(n_wanted, most):
+            n = (min(n_block, most - n_drawn) + 1) // 2
+            rng = stream.at(len(blocks)).generator()
+            blocks.append(draw_afresh(cover, evaluator, n, rng))
+            n_drawn += 2 * n
+        drawn = FreshDraws._make(map(np.concatenate, zip(*blocks)))
         growth = _MOST_GROWTH
         if tol is not None:
             shape = pareto_shape(drawn.log_weights)
