@@ -108,7 +108,7 @@ def test_units_of_another_type_are_refused():
         (BoltzmannPath, {"couplings": 1e39 * (1 - np.eye(2))}, "couplings .* are so large"),
         (BoltzmannPath, {"intercept": [1e99, 0.0]}, "couplings and intercept are so large"),
         (FactorialPath, {"X": np.zeros(3)}, r"X must have the shape \(n_rows, 3\)"),
-        (FactorialPath, {"X": np.full((2, 3), np.nan)}, "X must be finite"),
+        (FactorialPath, {"X": np.full((2, 3), np.inf)}, "X must be finite"),
         (FactorialPath, {"X": np.full((2, 3), 1e200)}, "X must be small enough"),
         (FactorialPath, {"component_covariance": np.eye(3)}, r"must have the shape \(2, 2\)"),
         (FactorialPath, {"component_covariance": [[1, 0.5], [0, 1]]}, "must be symmetric"),

@@ -142,7 +142,7 @@ class _DocumentedOrder:
         return signature.replace(parameters=parameters)
 
 
-class Parameters:
+class ValidatedParameters:
     """Parameters that are validated unless scikit-learn's configuration has
     ``skip_parameter_validation``.
     """
@@ -154,7 +154,7 @@ class Parameters:
             super()._validate_params()  # type: ignore[misc]
 
 
-class FittedAttributes(Parameters):
+class FittedAttributes(ValidatedParameters):
     """Attributes whose names end in _ are there after `fit`: before it reading one raises
     NotFittedError.
 
@@ -189,7 +189,7 @@ __all__ = [
     "Instance",
     "Interval",
     "Options",
-    "Parameters",
+    "ValidatedParameters",
     "StrOptions",
     "TransformerMixin",
     "in_container",

@@ -70,24 +70,6 @@ class FreshDraws(NamedTuple):
     log_own: Array
 
 
-class Region(NamedTuple):
-    """A part of the space with its share of the mass.
-
-    Attributes
-    ----------
-    centre : ndarray of shape (d,)
-        In the coordinates of the path.
-    log_mass : float
-        Log of the integral of the target over it, in nats.
-    std_error : float
-        Of the log mass, in nats.
-    """
-
-    centre: Array
-    log_mass: float
-    std_error: float
-
-
 @dataclass(eq=False, frozen=True, kw_only=True)
 class Cover:
     """A normalised mixture that lies where the mass of a density is.
@@ -172,33 +154,9 @@ class Cover:
         halves = [proposal.log_density(u, log_base) for proposal in self.proposals]
         return log_mixture(np.array(halves)) - log_volume
 
-    def regions(self) -> list[Region]:
-        """Return parts of the space with their masses, by fresh draws.
-
-        Each point belongs to the part of the mixture that is densest there; parts whose centres lie
-        within one another are one region.
-
-        Returns
-        -------
-        list of Region
-            The largest mass first.
-        """
-        labels = self.region_of(self.fresh.points)
-        n = len(labels)
-        found = []
-        for region in np.unique(labels):
-            own = np.where(labels == region, self.fresh.log_weights, -np.inf)
-            if not np.any(own > -np.inf):
-                continue
-            log_mass = float(logsumexp(own) - np.log(n))
-            relative = np.exp(own - log_mass)
-            centre = self._weights[labels == region] @ self.fresh.points[labels == region]
-            centre = centre / self._weights[labels == region].sum()
-            found.append(Region(centre, log_mass, float(relative.std() / np.sqrt(n))))
-        return sorted(found, key=lambda region: -region.log_mass)
-
     def region_of(self, x: Array) -> Integers:
-        """Return the region of each point.
+        """Return the region of each point: that of the part of the mixture that is densest there.
+        Parts whose centres lie within one another are one region.
 
         Parameters
         ----------

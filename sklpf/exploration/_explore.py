@@ -8,36 +8,33 @@ import numpy as np
 
 from sklpf._utils.progress import report
 from sklpf._utils.random import Stream
-from sklpf.exploration._climbing import Search, new_parts
+from sklpf.exploration._climbing import new_parts
 from sklpf.exploration._cover import Cover, Proposal, regions_of_parts
 from sklpf.exploration._explorer import Explorer, size
 from sklpf.exploration._joint import JointDraws
-from sklpf.exploration._target import Evaluator, Target
+from sklpf.exploration._target import Target
 from sklpf.paths import GeometricPath
 
-_N_EXPLORERS = 2
-# effective sample size after a step of beta
-_FEWEST_EFFECTIVE = (30, 8)  # a number, and as many more for each dimension
-_SHARE_EFFECTIVE = 1 / 220  # of the budget, where there are several regions
-_FRESH = (200, 30)  # draws from each half of the cover, and for each dimension
-_GROWTH = 1.5  # of the effective sample size, where the search goes on
-_MOST_STAGES = 6
 _SHARE_OF_RISE = 0.3  # of what is left of the budget, for each explorer
-_SHARE_OF_SEARCH = 0.33  # of what has been evaluated, by climbs and draws far and wide
-_LEAST_SEARCH = 0.08  # of the budget, for these ...
-_LEAST_SEARCH_OF_SEVERAL = 0.15  # ... and where there are several regions
 LARGEST_T = 3.0  # standard errors between explorers, or by which walks lead out of the cover
-_BETTER = 1.2  # times as efficient, for which the search goes on
 EFFICIENT = 0.2  # effective share of draws, from which a cover is a proposal
 
 
 def explore(
-    path: GeometricPath, budget: int, stream: Stream, evaluator: Evaluator | None = None
+    path: GeometricPath,
+    budget: int,
+    stream: Stream,
+    target: Target | None = None,
+    *,
+    most_stages: int = 6,
+    n_fresh: tuple[int, int] = (200, 30),  # draws from each half, and for each dimension
+    better: float = 1.2,  # times as efficient, for which the search goes on
+    growth: float = 1.5,  # of the effective sample size, where the search goes on
 ) -> Cover:
     """Look for the mass of a density on R^d.
 
     Two explorers start at draws of the base, independent of each other. Each weights all points
-    that it has evaluated by the mixture of everything that proposed them (adaptive multiple
+    that it has evaluated by the mixture of all_explorers that proposed them (adaptive multiple
     importance sampling: Cornuet et al. 2012; for evidences Kilbinger et al. 2010), raises beta as
     far as the effective sample size allows, fits a mixture of t distributions to the weighted
     points, and draws from it. Where the first has met several regions, two others take its place,
@@ -55,8 +52,8 @@ def explore(
         budget finds smaller parts.
     stream : Stream
         Of all random numbers.
-    evaluator : Evaluator or None, default=None
-        Of the path's density, which counts; None is one of its own.
+    target : Target or None, default=None
+        The path's, which counts evaluations; None makes one.
 
     Returns
     -------
@@ -74,58 +71,36 @@ def explore(
     Kilbinger, M. et al. (2010). Bayesian model comparison in cosmology with population Monte Carlo.
     Monthly Notices of the Royal Astronomical Society 405.
     """
-    target = Target(evaluator or Evaluator(path))
-    d = target.n_dimensions
-    n_effective: float = size(_FEWEST_EFFECTIVE, d)
-    scout = Explorer(target, n_effective, stream.of("scout"))
-    scout.rise(n_effective, _SHARE_OF_RISE * budget)
-    explorers = [scout]
-    if _are_several([scout.proposal]):
-        # Where there are two regions there may be smaller ones.
-        n_effective = max(_SHARE_EFFECTIVE * budget, n_effective)
-        explorers = []
-    explorers += [
-        Explorer(target, n_effective, stream.of("explorer", k))
-        for k in range(len(explorers), _N_EXPLORERS)
-    ]
+    target = target or Target(path)
+    scout, explorers, n_effective = _first_explorers(target, budget, stream)
     all_explorers = list(dict.fromkeys([scout, *explorers]))
-    search = Search()
+    n_climbs = n_searched = 0
     efficiency = 0.0
-    for stage in range(_MOST_STAGES):
+    for stage in range(most_stages):
         rng = stream.of("stage", stage).generator()
         for explorer in explorers:
-            left = budget - target.n_evaluations
             if stage > 0 or explorer is not scout:
-                explorer.rise(n_effective, _SHARE_OF_RISE * left)
-        joint = JointDraws(target, [each.proposal for each in explorers], size(_FRESH, d), rng)
+                explorer.rise(n_effective, _SHARE_OF_RISE * (budget - target.n_evaluations))
+        proposals = [each.proposal for each in explorers]
+        joint = JointDraws(target, proposals, size(n_fresh, target.n_dimensions), rng)
+        before = target.n_evaluations
+        most = _most_of_search(before, n_searched, budget, _are_several(proposals))
+        parts, n_tried = new_parts(target, joint, all_explorers, most, rng)
+        n_climbs += n_tried
+        n_searched += target.n_evaluations - before
         reached = min(explorer.beta for explorer in explorers)
-        least = _LEAST_SEARCH_OF_SEVERAL if _are_several(joint.proposals) else _LEAST_SEARCH
-        most = max(_SHARE_OF_SEARCH * target.n_evaluations, least * budget)
-        # What is left of it, or after parts were found half as much again, within the budget.
-        most = max(most - search.n_evaluations, 0.5 * least * budget)
-        most = max(min(most, budget - target.n_evaluations), 0.0)
-        parts = new_parts(target, joint, all_explorers, most, search, rng)
-        moved, nan_share = joint.u[:0], 0.0
-        not_over = ""
-        if reached < 1:
-            not_over = f"the particles stopped at inverse temperature {reached:.2g}"
-        else:
+        moved, outside, nan_share = joint.u[:0], 0.0, 0.0
+        if reached == 1:
             moved, outside, nan_share = joint.walk(target, rng)
-            if joint.disagreement > LARGEST_T:
-                not_over = f"two explorers differ by {joint.disagreement:.1f} standard errors"
-            elif outside > LARGEST_T:
-                not_over = "walks from its points lead to where the cover is thin"
-            elif parts:
-                not_over = "climbs still found parts of the target that the cover lacks"
-        improves = joint.efficiency > _BETTER * efficiency
-        efficiency = joint.efficiency
-        is_enough = efficiency >= EFFICIENT or not improves
+        not_over = _why_not_over(reached, joint.disagreement, outside, parts)
+        is_enough = joint.efficiency >= EFFICIENT or joint.efficiency <= better * efficiency
         if not not_over and is_enough or target.n_evaluations > budget:
             break
+        efficiency = joint.efficiency
         line = "exploring: {} evaluations, log Z about {:.2f}".format
         report(functools.partial(line, target.n_evaluations, joint.log_z))
         if reached == 1:
-            n_effective *= _GROWTH
+            n_effective *= growth
         for explorer in explorers:
             explorer.take(joint, moved, parts)
     return Cover(
@@ -136,9 +111,60 @@ def explore(
         not_over=not_over,
         efficiency=joint.efficiency,
         n_evaluations=target.n_evaluations,
-        n_climbs=search.n_climbs,
+        n_climbs=n_climbs,
         nan_share=nan_share,
     )
+
+
+def _first_explorers(
+    target: Target,
+    budget: int,
+    stream: Stream,
+    *,
+    fewest: tuple[int, int] = (30, 8),  # effective points, and as many more for each dimension
+    share: float = 1 / 220,  # of the budget that are effective, where there are several regions
+) -> tuple[Explorer, list[Explorer], float]:
+    """The first explorer, the two that go on, of which it is one unless there are several regions,
+    and the effective sample size that these keep.
+    """
+    n_effective: float = size(fewest, target.n_dimensions)
+    scout = Explorer(target, n_effective, stream.of("scout"))
+    scout.rise(n_effective, _SHARE_OF_RISE * budget)
+    explorers = [scout]
+    if _are_several([scout.proposal]):
+        # Where there are two regions there may be smaller ones.
+        n_effective = max(share * budget, n_effective)
+        explorers = [Explorer(target, n_effective, stream.of("explorer", 0))]
+    explorers.append(Explorer(target, n_effective, stream.of("explorer", 1)))
+    return scout, explorers, n_effective
+
+
+def _most_of_search(
+    n_evaluations: int,
+    n_searched: int,
+    budget: int,
+    are_several: bool,
+    *,
+    share: float = 0.33,  # of what has been evaluated
+    least: tuple[float, float] = (0.08, 0.15),  # of the budget, with one region and with several
+) -> float:
+    """Evaluations that climbs and draws far and wide may take in this stage: what is left of their
+    share, or after parts were found half as much again, within the budget.
+    """
+    fewest = least[are_several] * budget
+    most = max(max(share * n_evaluations, fewest) - n_searched, 0.5 * fewest)
+    return max(min(most, budget - n_evaluations), 0.0)
+
+
+def _why_not_over(reached: float, disagreement: float, outside: float, parts: list) -> str:
+    """Why the search is not over, a sentence; empty if it is."""
+    if reached < 1:
+        return f"the particles stopped at inverse temperature {reached:.2g}"
+    if disagreement > LARGEST_T:
+        return f"two explorers differ by {disagreement:.1f} standard errors"
+    if outside > LARGEST_T:
+        return "walks from its points lead to where the cover is thin"
+    return "climbs still found parts of the target that the cover lacks" if parts else ""
 
 
 def _are_several(proposals: list[Proposal]) -> bool:

@@ -13,18 +13,8 @@ from sklpf.exploration._cover import Proposal
 from sklpf.exploration._fit import fit_mixture
 from sklpf.exploration._target import Target
 from sklpf.paths import COVER, Mixture
+from sklpf.transitions import next_beta
 from sklpf.uncertainty import effective_sample_size
-
-_BATCH = 2.2  # points of a round, for each effective one
-_N_FIRST = 4  # batches of base draws
-_MOST_CHUNKS = 50  # batches of base draws, until enough of them have mass
-_HALVINGS = 40  # of a step of beta
-_FEWEST_AT_TARGET = 2  # rounds
-_MOST_AT_TARGET = 12
-_GOAL = 0.3  # effective share of draws, at which a rise ends
-_BETTER = 1.1  # times as efficient
-_PATIENCE = 3  # rounds that are not
-_PATIENCE_BELOW = 1.5  # times as many evaluations, where the target is not yet reached
 
 
 def size(numbers: tuple[int, int], d: int) -> int:
@@ -55,32 +45,38 @@ class Explorer:
         How far they are.
     proposal : Proposal
         The last one.
-    starts : ndarray of shape (n, d)
-        Base draws with mass, where climbs begin.
     """
 
     proposal: Proposal
 
-    def __init__(self, target: Target, n_effective: float, stream: Stream):
+    def __init__(
+        self,
+        target: Target,
+        n_effective: float,
+        stream: Stream,
+        *,
+        batch: float = 2.2,  # points of a round, for each effective one
+        n_first: int = 4,  # batches of base draws
+        most_first: int = 50,  # the same, until enough of them have mass
+    ):
         d = target.n_dimensions
         self.target = target
         self.beta = 0.0
         self._rng = stream.generator()
-        self._batch = int(_BATCH * n_effective)
+        self._batch = int(batch * n_effective)
         self._u = np.empty((0, d))
         self._log_base = self._log_f = self._log_nq = np.empty(0)
         self._proposals: list[tuple[Any, int]] = []
         self._moved = np.empty((0, d))
-        for chunk in range(_MOST_CHUNKS):
+        for chunk in range(most_first):
             u = target.sample_base(self._batch, self._rng)
             self._add(u, target.log_base(u), target.log_density(u), _Base())
-            if chunk >= _N_FIRST - 1 and np.sum(self._log_f > -np.inf) > d + 2:
+            if chunk >= n_first - 1 and np.sum(self._log_f > -np.inf) > d + 2:
                 break
         if not np.any(self._log_f > -np.inf):
             raise ValueError(
                 f"log_density is -inf or NaN at all of {len(self._u)} base draws: {COVER}"
             )
-        self.starts = self._u[self._log_f > -np.inf]
 
     @property
     def points(self) -> Array:
@@ -108,7 +104,17 @@ class Explorer:
         wide = Mixture(parts).sample(n // 2, self._rng)
         return np.concatenate([from_base, wide])
 
-    def rise(self, n_effective: float, most: float) -> None:
+    def rise(
+        self,
+        n_effective: float,
+        most: float,
+        *,
+        rounds: tuple[int, int] = (2, 12),  # at the target, at least and at most
+        goal: float = 0.3,  # effective share of draws, at which a rise ends
+        better: float = 1.1,  # times as efficient ...
+        patience: int = 3,  # ... rounds that are not
+        more_below: float = 1.5,  # times as many evaluations, where the target is not yet reached
+    ) -> None:
         """Go up to the target, and there until draws are efficient or get no better.
 
         Parameters
@@ -116,22 +122,22 @@ class Explorer:
         n_effective : float
             Effective sample size after a step of beta.
         most : float
-            Evaluations, at most but for the last batch; half as many more below the target.
+            Evaluations, at most but for the last batch.
         """
         first = self.target.n_evaluations
         n_at_target = n_worse = 0
         best = 0.0
-        while n_at_target < _MOST_AT_TARGET:
+        while n_at_target < rounds[1]:
             self.beta = self._next_beta(n_effective)
             self.proposal = self._fitted()
             efficiency = self._draw(self.proposal)
             n_at_target += self.beta == 1
-            n_worse = 0 if efficiency > _BETTER * best else n_worse + 1
+            n_worse = 0 if efficiency > better * best else n_worse + 1
             best = max(best, efficiency) if self.beta == 1 else 0.0
-            if n_at_target >= _FEWEST_AT_TARGET and (best > _GOAL or n_worse >= _PATIENCE):
+            if n_at_target >= rounds[0] and (best > goal or n_worse >= patience):
                 break
             spent = self.target.n_evaluations - first
-            if spent > (most if self.beta == 1 else _PATIENCE_BELOW * most):
+            if spent > (most if self.beta == 1 else more_below * most):
                 break
 
     def take(self, joint: Any, moved: Array, parts: list[Any]) -> None:
@@ -176,16 +182,11 @@ class Explorer:
 
     def _next_beta(self, n_effective: float) -> float:
         """The largest beta at which points have an effective sample size."""
-        if effective_sample_size(self._log_weights(1.0)) >= n_effective:
-            return 1.0
-        low, high = self.beta, 1.0
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (low + high)
-            if effective_sample_size(self._log_weights(middle)) >= n_effective:
-                low = middle
-            else:
-                high = middle
-        return low
+        log_weights = self._log_weights(self.beta)
+        if self.beta == 1 or effective_sample_size(log_weights) <= n_effective:
+            return self.beta
+        gain = self._log_f - self._log_base
+        return next_beta(gain, self.beta, n_effective / len(gain), log_weights)
 
     def _fitted(self) -> Proposal:
         """The proposal that is fitted to all points by their weights, and to those of walks."""

@@ -9,14 +9,8 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import systematic
 from sklpf.exploration._cover import Cover, FreshDraws, Proposal, log_mixture
 from sklpf.exploration._explorer import size
-from sklpf.exploration._target import Evaluator, Target
+from sklpf.exploration._target import Target
 from sklpf.uncertainty import effective_sample_size, log_mean_exp, standard_error
-
-_WALKERS = (40, 4)  # and for each dimension
-_N_STEPS = 16
-_STEP_SIZES = (0.1, 0.35, 1.0)  # in units of the best for a Gaussian
-_JITTER = 1e-6  # of differences, in their units
-_LARGEST_LOG = 50.0  # nats
 
 
 class JointDraws:
@@ -64,7 +58,16 @@ class JointDraws:
     def _log_halves(self, u: Array, log_base: Array) -> Array:
         return np.array([each.log_density(u, log_base) for each in self.proposals])
 
-    def walk(self, target: Target, rng: np.random.Generator) -> tuple[Array, float, float]:
+    def walk(
+        self,
+        target: Target,
+        rng: np.random.Generator,
+        *,
+        walkers: tuple[int, int] = (40, 4),  # and for each dimension
+        n_steps: int = 16,
+        lengths: tuple[float, ...] = (0.1, 0.35, 1.0),  # in units of the best for a Gaussian
+        jitter: float = 1e-6,  # of differences, in their units
+    ) -> tuple[Array, float, float]:
         """Return where random walks on the target end that begin at the draws by their weights, by
         how many standard errors they lead to where the mixture is thin, and the share of long
         steps to where the density fails or is NaN.
@@ -76,7 +79,7 @@ class JointDraws:
         if not np.isfinite(self.log_z):
             return self.u[:0], np.inf, 0.0
         d = target.n_dimensions
-        n = size(_WALKERS, d)
+        n = size(walkers, d)
         chosen = systematic(self.log_weights, 5 * n, rng.random())
         pool = self.u[chosen]
         start = rng.permutation(chosen)[:n]
@@ -84,14 +87,14 @@ class JointDraws:
         log_f = self.log_f[start]
         best = 2.38 / np.sqrt(2 * d)
         n_long = n_failed = 0
-        for _ in range(_N_STEPS):
+        for _ in range(n_steps):
             first, second = pool[rng.integers(len(pool), size=(2, n))]
-            length = best * rng.choice(_STEP_SIZES, size=(n, 1))
-            proposal = u + length * (first - second) + _JITTER * rng.standard_normal((n, d))
+            length = best * rng.choice(lengths, size=(n, 1))
+            proposal = u + length * (first - second) + jitter * rng.standard_normal((n, d))
             log_f_there = target.log_density(proposal)
-            is_long = length[:, 0] == max(_STEP_SIZES) * best
+            is_long = length[:, 0] == max(lengths) * best
             n_long += is_long.sum()
-            n_failed += target.evaluator.failed[is_long].sum()
+            n_failed += target.failed[is_long].sum()
             accept = np.log(rng.random(n)) < log_f_there - log_f
             u = np.where(accept[:, np.newaxis], proposal, u)
             log_f = np.where(accept, log_f_there, log_f)
@@ -106,7 +109,7 @@ class JointDraws:
         return u, outside, nan_share
 
     def _thickness(self, log_ratio: Array) -> Array:
-        return expit(np.clip(self.log_z - log_ratio, -_LARGEST_LOG, _LARGEST_LOG))
+        return expit(np.clip(self.log_z - log_ratio, -50.0, 50.0))
 
     def fresh(self, target: Target) -> FreshDraws:
         """Return the draws in the coordinates of the path."""
@@ -115,14 +118,13 @@ class JointDraws:
         )
 
 
-def draw_afresh(cover: Cover, evaluator: Evaluator, n: int, rng: np.random.Generator) -> FreshDraws:
+def draw_afresh(cover: Cover, target: Target, n: int, rng: np.random.Generator) -> FreshDraws:
     """Return new draws of a cover, as many from each explorer's half.
 
     Parameters
     ----------
     cover : Cover
-    evaluator : Evaluator
-        Of the path's density, which counts.
+    target : Target
     n : int
         Draws from each half.
     rng : numpy.random.Generator
@@ -131,7 +133,6 @@ def draw_afresh(cover: Cover, evaluator: Evaluator, n: int, rng: np.random.Gener
     -------
     FreshDraws
     """
-    target = Target(evaluator)
     return JointDraws(target, cover.proposals, n, rng).fresh(target)
 
 

@@ -1,4 +1,4 @@
-"""The density that is explored: in coordinates without bounds, with a budget of evaluations."""
+"""The density that is explored: in coordinates without bounds."""
 
 from __future__ import annotations
 
@@ -67,8 +67,9 @@ class Coordinates:
         return logs.sum(axis=1)
 
 
-class Evaluator:
-    """The log density of a path's target at points, with the count of evaluations.
+class Target:
+    """Log densities of a path's target and of its base by coordinates without bounds, with the
+    count of evaluations.
 
     Values are kept in a checkpoint as they come, and an interrupted run reads them from there
     instead of computing them again.
@@ -80,7 +81,7 @@ class Evaluator:
 
     Attributes
     ----------
-    n : int
+    n_evaluations : int
         Points at which the density was asked for.
     failed : ndarray of bool of shape (n,)
         Points of the last call at which it failed or gave NaN.
@@ -88,7 +89,10 @@ class Evaluator:
 
     def __init__(self, path: GeometricPath, checkpoint: Checkpoint | None = None):
         self.path = path
-        self.n = 0
+        self.base = path.base
+        self.coordinates = Coordinates(path.base, path.bounds)
+        self.n_dimensions = int(path.n_dimensions)
+        self.n_evaluations = 0
         self.failed = np.zeros(0, dtype=bool)
         self._checkpoint = checkpoint
         self._values = np.empty(0)
@@ -96,53 +100,38 @@ class Evaluator:
         if checkpoint is not None:
             self._n_calls, self._values = checkpoint.load("evaluations", self._values)
 
-    def log_density(self, x: Array) -> Array:
-        """Return the log density at points (n, d), shape (n,), in nats; -inf where it fails or is
-        NaN.
+    def log_density(self, u: Array) -> Array:
+        """Return the target's log density by u, shape (n,), in nats; -inf where it has none, fails
+        or is NaN.
 
         Raises
         ------
         ValueError
             If it is +inf.
         """
-        last = self.n + len(x)
-        if last > len(self._values):
-            new = evaluate_bisecting_failures(self.path.raw_log_density, x)
-            self._values = np.append(self._values[: self.n], new)
-            self._n_calls += 1
-            if self._checkpoint is not None:
-                self._checkpoint.save("evaluations", self._n_calls, self._values)
-        elif (budget := current_budget()) is not None:
-            budget.spend(len(x))  # as when they were computed
-        values = self._values[self.n : last]
-        self.n = last
+        x = self.coordinates.points(u)
+        values = self._values_at(x)
         infinite = values == np.inf
         if infinite.any():
             raise ValueError(
                 f"log_density is inf at {shown(x[infinite][0])}: it must be a number or -inf"
             )
         self.failed = np.isnan(values)
-        return np.where(self.failed, -np.inf, values)
+        return np.where(self.failed, -np.inf, values) + self.coordinates.log_volume(u)
 
-
-class Target:
-    """Log densities of a path's target and of its base by coordinates without bounds.
-
-    Parameters
-    ----------
-    evaluator : Evaluator
-    """
-
-    def __init__(self, evaluator: Evaluator):
-        self.evaluator = evaluator
-        self.base = evaluator.path.base
-        self.coordinates = Coordinates(self.base, evaluator.path.bounds)
-        self.n_dimensions = int(evaluator.path.n_dimensions)
-
-    @property
-    def n_evaluations(self) -> int:
-        """Points at which the density was asked for."""
-        return self.evaluator.n
+    def _values_at(self, x: Array) -> Array:
+        """Values of the function at points, (n,), or those that are kept of them."""
+        first, last = self.n_evaluations, self.n_evaluations + len(x)
+        if last > len(self._values):
+            new = evaluate_bisecting_failures(self.path.raw_log_density, x)
+            self._values = np.append(self._values[:first], new)
+            self._n_calls += 1
+            if self._checkpoint is not None:
+                self._checkpoint.save("evaluations", self._n_calls, self._values)
+        elif (budget := current_budget()) is not None:
+            budget.spend(len(x))  # as when they were computed
+        self.n_evaluations = last
+        return self._values[first:last]
 
     def log_base(self, u: Array) -> Array:
         """Return the base's log density by u, shape (n,), in nats."""
@@ -159,8 +148,3 @@ class Target:
         """
         u = self.sample_base(n, rng)
         return np.where(self.coordinates.is_closed, u, rng.choice(_FAR, (n, 1)) * u)
-
-    def log_density(self, u: Array) -> Array:
-        """Return the target's log density by u, shape (n,), in nats; -inf where it has none."""
-        log_f = self.evaluator.log_density(self.coordinates.points(u))
-        return log_f + self.coordinates.log_volume(u)

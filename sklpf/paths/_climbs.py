@@ -44,6 +44,7 @@ def climb(
     sufficient: float = 1e-4,  # share of the rise that a step's slope promises
     shorter: float = 0.25,  # step's length after one that was refused, as a share of it
     shortest: float = 1e-9,  # step, in scales
+    longest_first: float = 1.0,  # first step, in scales
     longest_by_root: float = 10.0,  # step, in scales and for each root of a dimension
     least_rise: float = 1e-4,  # nats that a Newton step would add
 ) -> Ends:
@@ -96,7 +97,7 @@ def climb(
         direction = np.where(blocked, 0.0, inverses.times(slope))
         rise = np.einsum("ni,ni->n", slope, direction)
         norm = np.linalg.norm(direction, axis=1)
-        longest = np.where(is_new, 1.0, longest_by_root * np.sqrt(d))
+        longest = np.where(is_new, longest_first, longest_by_root * np.sqrt(d))
         direction *= np.minimum(1.0, longest / np.maximum(norm, 1e-300))[:, np.newaxis]
 
         # The second is where f has a kink or jumps, or where its rise is lost in rounding.

@@ -129,11 +129,12 @@ def drawn_by_weight(points: NDArray, log_weights: Array, rng: np.random.Generato
 
 class ClimbTarget(NamedTuple):
     """A density whose ellipsoids are looked for: functions of `functions_for_climbs`, units (d,) of
-    the coordinates, and the box that it is integrated over.
+    the coordinates, and the box that it is integrated over. Without slopes curvatures are second
+    differences of values, which are fewer.
     """
 
     log_density: LogDensity
-    slopes: Slopes
+    slopes: Slopes | None
     scale: Array
     bounds: Box
 
@@ -298,13 +299,17 @@ def ellipsoid_at_mode(target, centre, *, rounding: float = 1e-7) -> Ellipsoid:
     steps = np.minimum(widths, np.minimum(centre - low, high - centre)) / 2
     moves = np.diag(steps)[free]
     small = np.broadcast_to(STEP * widths, moves.shape)
-    above = target.slopes(centre + moves, small)[1][:, free]
-    below = target.slopes(centre - moves, small)[1][:, free]
-
     # In units of the widths, in which the diagonal is about one.
     units = np.outer(widths[free], widths[free])
-    curvature = (below - above) / (2 * steps[free, np.newaxis]) * units
-    curvature = curvature / 2 + curvature.T / 2
+    if target.slopes is None:
+        curvature = _curvature_by_values(target.log_density, centre, moves)
+        curvature = curvature / np.outer(steps[free], steps[free]) * units
+    else:
+        small = np.broadcast_to(STEP * widths, moves.shape)
+        above = target.slopes(centre + moves, small)[1][:, free]
+        below = target.slopes(centre - moves, small)[1][:, free]
+        curvature = (below - above) / (2 * steps[free, np.newaxis]) * units
+        curvature = curvature / 2 + curvature.T / 2
     if not np.all(np.abs(curvature) < _LARGEST_CURVATURE):
         curvature = np.eye(len(free))
     values, axes = np.linalg.eigh(curvature)
@@ -312,6 +317,22 @@ def ellipsoid_at_mode(target, centre, *, rounding: float = 1e-7) -> Ellipsoid:
     precision = np.diag(1 / (2 * widths) ** 2)
     precision[np.ix_(free, free)] = _composed(values, axes) / units
     return Ellipsoid(centre, _cholesky_root(precision), sides, np.zeros(len(centre)))
+
+
+def _curvature_by_values(log_density: LogDensity, centre: Array, moves: Array) -> Array:
+    """Second differences of -log f for pairs of moves (m, d), (m, m)."""
+    m = len(moves)
+    i, j = np.triu_indices(m, 1)
+    signs = np.where(np.arange(len(i)) % 2, 1.0, -1.0)[:, np.newaxis]
+    pairs = centre + moves[i] + signs * moves[j]
+    values = log_density(
+        np.concatenate([centre[np.newaxis], centre + moves, centre - moves, pairs])
+    )
+    top, above, below = values[0], values[1 : m + 1], values[m + 1 : 2 * m + 1]
+    curvature = np.diag(2 * top - above - below)
+    beside = np.where(signs[:, 0] > 0, above[j], below[j])
+    curvature[i, j] = signs[:, 0] * (above[i] + beside - top - values[2 * m + 1 :])
+    return curvature + np.triu(curvature, 1).T
 
 
 def _rise(target, ellipsoid) -> float:

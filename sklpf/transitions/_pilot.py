@@ -269,15 +269,17 @@ def _tune_level(
     return state, auxiliary
 
 
-def next_beta(gain: Array, beta: float, share: float) -> float:
+def next_beta(gain: Array, beta: float, share: float, log_weights: Array | None = None) -> float:
     """The inverse temperature that the largest step leads to which leaves a share of the chains
-    effective, by bisection.
+    effective, by bisection; of weighted ones, where this share of them is effective before.
     """
     finite = gain[np.isfinite(gain)]
     needed = min(share * len(gain), 0.9 * len(finite))
+    here = 0.0 if log_weights is None else log_weights[np.isfinite(gain)]
 
     def effective(step):
-        return np.exp(2 * _log_sum_exp(step * finite) - _log_sum_exp(2 * step * finite))
+        there = here + step * finite
+        return np.exp(2 * _log_sum_exp(there) - _log_sum_exp(2 * there))
 
     low, high = 0.0, 1 - beta
     if not len(finite) or effective(high) >= needed:

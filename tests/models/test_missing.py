@@ -349,3 +349,29 @@ def test_columns_are_asked_for_by_name():
     np.testing.assert_array_equal(model.conditional_proba(X, "age"), model.conditional_proba(X, 0))
     with pytest.raises(ValueError, match="numbers from 0 to 3 or names among age, vote, city, sex"):
         model.conditional_proba(X, "income")
+
+
+# ---- early stopping
+def two_kinds_with_missing():
+    rng = np.random.default_rng(0)
+    rows = np.where(rng.random((200, 4)) < 0.2, rng.integers(2, size=(200, 4)), [[0], [1]] * 100)
+    return np.where(rng.random(rows.shape) < 0.2, NAN, rows)
+
+
+def test_early_stopping_scores_what_is_known_of_the_rows_held_out():
+    """The best pass has the score of these rows; |z| <= 4: false alarm 6e-5, fixed seed."""
+    from sklearn.model_selection import train_test_split
+
+    X = two_kinds_with_missing()
+    options = {"n_iter": 5, "early_stopping": True, "n_iter_no_change": 9, "random_state": 0}
+    model = BernoulliRBM(3, **options).fit(X)
+    _, held_out = train_test_split(X, test_size=0.1, random_state=np.random.RandomState(0))
+    at = model.best_iteration_ - 1
+    off = model.score(held_out) - model.validation_scores_[at]
+    assert abs(off) <= 4 * model.validation_score_std_errors_[at] + 1e-4
+
+
+def test_early_stopping_refuses_rows_whose_sums_can_only_be_estimated(monkeypatch):
+    monkeypatch.setattr(_missing, "_MOST_STATES", 0)
+    with pytest.raises(ValueError, match="at most 20 hidden units"):
+        BernoulliRBM(3, n_iter=1, early_stopping=True).fit(two_kinds_with_missing())

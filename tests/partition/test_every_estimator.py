@@ -151,7 +151,7 @@ COVERAGE = {  # and the share of the runs that converge at least: to flag everyt
     "RTS, 8 levels": (RTS(n_temperatures=8, n_sweeps=400), ("easy",), 0.9),
     "RTS, continuous": (RTS(50, 10, 240, continuous=True), DENSITIES, 0.75),
     "SAMS": (SAMS(30, 15, 600), ("medium", "digits"), 0.6),
-    "SAMS, binary": (SAMS(30, 15, 600, update="binary"), ("medium", "digits"), 0.6),
+    "SAMS, binary": (SAMS(30, 15, 1200, update="binary"), ("medium", "digits"), 0.8),
     "WangLandau": (WangLandau(30, 15, 600), ("medium", "digits"), 0.6),
     "SMC": (SMC(100, 25), RBMS, 0.8),
     "BDMC": (BDMC(n_temperatures=50), RBMS, 0.9),

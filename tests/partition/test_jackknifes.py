@@ -5,7 +5,7 @@ import pytest
 from convergence import quietly
 from known_problems import make_rbm_problem
 
-from sklpf import SMC
+from sklpf import RTS, SMC
 from sklpf.partition import RAISE, MarkovMixture
 from sklpf.reweighting import bar
 from sklpf.uncertainty import log_mean_exp
@@ -35,3 +35,14 @@ def test_the_standard_error_is_that_of_the_jackknife(name):
     if name == "MarkovMixture":  # and the mass that fewer than one centre stands for
         expected = np.hypot(expected, 1 / run.mixture_draws.size)
     assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_errors_of_simulated_tempering_are_those_of_the_jackknife():
+    """Over groups of chains: of the result, and of the estimate that production began with."""
+    path = make_rbm_problem("easy").path
+    fitted = quietly(RTS(20, 10, 400, random_state=0), path)
+    run, groups = fitted.run_, np.arange(10)
+    found = fitted.result_.diagnostics["jackknife_std_error"], run.history[-1, 1]
+    for estimate, error in zip((run.curve(), run.previous), found):
+        without = np.array([estimate(np.delete(groups, g))[-1] for g in groups])
+        assert error == pytest.approx(3 * np.std(without), rel=1e-6)  # sqrt(10 - 1)

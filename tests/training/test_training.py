@@ -291,6 +291,12 @@ def run(scores, errors, **options):
             (6, 4),
         ),  # a rise below tol is kept, and ends training all the same
         ([3, 2.99, 2.98, 2.97, 2.96], 5.0, (5, 1)),  # within the error
+        (
+            [3, 3, 3, 3, 3],
+            0.5,
+            (5, 1),
+        ),  # tol is half of the error of a difference, 0.5 sqrt(2 / 10)
+        ([3, 3, 3, 3, 3], 0.1, (4, 1)),  # tol is twice that
         ([3, 2, 2, 2, 2], np.inf, (5, 0)),
     ],
 )

@@ -9,12 +9,13 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Literal, Self
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logit
+from scipy.special import logit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 
-from sklpf._utils.numbers import Array, check_count
+from sklpf._utils.numbers import Array, check_count, check_option
 from sklpf._utils.parallel import one_blas_thread, parallel_map
 from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
@@ -29,18 +30,24 @@ from sklpf._utils.sklearn import (
     at_least,
     in_container,
 )
-from sklpf._utils.validation import SparseInput, check_fitted, check_parameter
+from sklpf._utils.validation import SparseInput, check_fitted, check_parameter, named_by_model
 from sklpf._utils.warnings import warn
+from sklpf.models._enumerable_path import bits
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
+from sklpf.models._missing import bit_means, check_columns_known
 from sklpf.models.factorial._path import FactorialPath, check_probability
 from sklpf.models.factorial.learning import (
     Trainer,
     Training,
     dense,
+    has_missing,
+    known_grams,
     search_activations,
     settle_activations,
     update,
 )
+from sklpf.partition import Exact, ParallelTempering
+from sklpf.partition._default import default_estimator
 from sklpf.scoring import SCORING, RowLikelihoodMixin
 from sklpf.variational import TEMPERING, Tempering
 
@@ -202,7 +209,8 @@ class FactorialMixture(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows. In dense X NaN is a value that is not known; `elbo_` then is the bound of those
+            that are.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -223,6 +231,8 @@ class FactorialMixture(
         """
         self._validate_params()
         X = self._validate(X, reset=True)
+        if has_missing(X):
+            check_columns_known(np.isnan(X))
         rng = check_random_state(self.random_state)
         given = self.activation_probability
         probability = check_probability(
@@ -294,6 +304,7 @@ class FactorialMixture(
         self._training = Training(posterior.statistics, fitted_values(self))
         self._n_features_out = self.n_components
 
+    _takes_missing = True
     _shares = ("activation_probability_",)
     _states_are_points = False
     _positive = ("noise_variance_", "component_variance_")
@@ -315,7 +326,7 @@ class FactorialMixture(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows; NaN is a value that is not known, on which nothing depends.
 
         Returns
         -------
@@ -331,7 +342,7 @@ class FactorialMixture(
         settle = functools.partial(
             _settle_rows,
             means=self.components_,
-            gram=self.components_ @ self.components_.T + X.shape[1] * self.component_covariance_,
+            covariance=self.component_covariance_,
             probability=self.activation_probability_,
             noise_variance=self.noise_variance_,
         )
@@ -367,7 +378,7 @@ class FactorialMixture(
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            Rows.
+            Rows; NaN is a value that is not known.
 
         Returns
         -------
@@ -381,6 +392,60 @@ class FactorialMixture(
             self.noise_variance_,
             self.activation_probability_,
         )
+
+    @named_by_model
+    def impute(self, X, how: str | None = None, random_state=None) -> NDArray:
+        """Fill in the values that are not known, given the known ones of the same row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows; NaN is a value that is not known.
+        how : {"draw", "mean"} or None, default=None
+            "draw", which is the default, draws the missing values of a row jointly: only draws keep
+            the spread of the data. "mean" takes the conditional mean of each missing value.
+        random_state : int, RandomState or None, default=None
+            Seed of the draws.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Without missing values, in the container of `set_output`. Exact up to 20 components;
+            else from tempered chains (`ParallelTempering`), a run for each row.
+        """
+        how = "draw" if how is None else how
+        check_option(how, ("draw", "mean"), "how")
+        path = self.path(X)
+        X = self._validate(X)
+        filled = X.toarray() if sp.issparse(X) else X.copy()
+        rng = np.random.default_rng(draw_seed(random_state))
+        missing = np.isnan(filled)
+        for t in np.flatnonzero(missing.any(axis=1)):
+            z = self._components_given(path.row(t), how, rng)
+            rows = z @ self.components_
+            if how == "draw":
+                rows += self._noise(z, rng)
+            filled[t, missing[t]] = rows[0, missing[t]]
+        return in_container(self, filled)
+
+    def _components_given(self, path, how: str, rng) -> Array:
+        """Components of the row of a path, (1, K): their posterior means, or a draw of them."""
+        n_components = path.log2_states
+        if not isinstance(default_estimator(path), Exact):
+            n_draws = 1 if how == "draw" else 100
+            state = ParallelTempering(n_jobs=self.n_jobs).sample(path, n_draws, rng)
+            return state.z.mean(axis=0, keepdims=True)
+        blocks = range(path.n_enumeration_blocks)
+        shares = softmax(np.concatenate([path.enumerate_block(block, -1) for block in blocks]))
+        if how == "mean":
+            return bit_means(shares)[None]
+        return bits(rng.choice(len(shares), size=1, p=shares), n_components)
+
+    def _noise(self, z, rng) -> Array:
+        """Noise of rows with these components, (n, D)."""
+        variance = self.noise_variance_ + np.einsum("nk,kj,nj->n", z, self.component_covariance_, z)
+        noise = rng.normal(size=(len(z), self.components_.shape[1]))
+        return np.sqrt(variance)[:, None] * noise
 
     def sample(self, n_samples=1, random_state=None) -> Array:
         """Draw independent rows from the model.
@@ -397,28 +462,31 @@ class FactorialMixture(
         check_fitted(self)
         check_count(n_samples, "n_samples")
         rng = np.random.default_rng(draw_seed(random_state))
-        n_components, n_features = self.components_.shape
-        active = rng.random((n_samples, n_components)) < self.activation_probability_
-        z = active.astype(np.float64)
-        variance = self.noise_variance_ + np.einsum("nk,kj,nj->n", z, self.component_covariance_, z)
-        noise = rng.normal(size=(n_samples, n_features))
-        return in_container(self, z @ self.components_ + np.sqrt(variance)[:, None] * noise)
+        on = rng.random((n_samples, len(self.components_))) < self.activation_probability_
+        z = on.astype(np.float64)
+        return in_container(self, z @ self.components_ + self._noise(z, rng))
 
 
 def _settle_rows(
     X,
     *,
     means,
-    gram,
+    covariance,
     probability,
     noise_variance,
     max_iter=1000,  # updates of the activations of a new row
 ):
     """Activations of some rows, (n, K): mean field, flips of components, and mean field again."""
-    products = means @ dense(X).T
+    x = dense(X)
+    gram = means @ means.T + x.shape[1] * covariance
+    if np.isnan(x).any():
+        known = np.where(np.isnan(x), 0.0, 1.0)
+        gram = known_grams(known, means) + known.sum(axis=1)[:, None, None] * covariance
+        x = np.nan_to_num(x)
+    products = means @ x.T
     terms = (gram, logit(probability), 0.5 / noise_variance)
     activations = np.tile(probability[:, None], X.shape[0])
     settle_activations(products, activations, terms, max_iter)
-    search_activations(products, activations, terms, forced=range(len(gram)))
+    search_activations(products, activations, terms, forced=range(len(means)))
     settle_activations(products, activations, terms, max_iter)
     return activations.T

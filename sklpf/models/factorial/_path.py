@@ -9,9 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import Array, as_float64, check_finite, check_scale
+from sklpf._utils.numbers import (
+    Array,
+    Booleans,
+    Integers,
+    as_float64,
+    check_finite,
+    check_scale,
+)
 from sklpf._utils.random import Stream
-from sklpf._utils.validation import check_components
+from sklpf._utils.validation import check_components, rows_by_pattern
 from sklpf.models._enumerable_path import EnumerablePath, quadratic_sums, subset_sums
 from sklpf.partition import AIS
 from sklpf.paths import check_ladder, read_only
@@ -44,7 +51,7 @@ class FactorialPath(EnumerablePath):
     Parameters
     ----------
     X : {array-like, sparse matrix} of shape (n_rows, n_features)
-        Rows whose likelihood is wanted.
+        Rows whose likelihood is wanted: of what is known of each, where dense X holds NaN.
     components : array-like of shape (n_components, n_features)
         Means M.
     component_covariance : array-like of shape (n_components, n_components)
@@ -103,21 +110,37 @@ class FactorialPath(EnumerablePath):
         probability = check_probability(activation_probability, n_components)
         self.activation_probability = np.broadcast_to(probability, n_components)
         self.products = components @ components.T
-        self.statistics = _project(X, components)
+        self.statistics, self.missing = _project(X, components)
+        self.components = None if self.missing is None else components
         self.n_rows: int | None = len(self.statistics)
         self.ladder = check_ladder(ladder)
 
     # -- rows
     def row(self, t: int) -> FactorialPath:
         """Return the path of row t alone."""
-        other = copy.copy(self)
+        other = self if self.missing is None else self._of_features(~self.missing[t])
+        other = copy.copy(other)
         other.statistics = self.statistics[t]
         other.n_rows = None
         return other
 
+    def _of_features(self, known: Booleans) -> FactorialPath:
+        """Return the path of rows of which these features (D,) are known."""
+        other = copy.copy(self)
+        if not known.all():
+            other.products = self.components[:, known] @ self.components[:, known].T
+            other.n_features = int(known.sum())
+        other.missing = other.components = None
+        return other
+
     def row_content(self, t: int) -> bytes:
-        """Return M x and ``|x|²`` of row t: its likelihood depends on nothing else of it."""
-        return self.statistics[t].tobytes()
+        """Return M x and ``|x|²`` of row t, and which of its values are missing: its likelihood
+        depends on nothing else of it.
+        """
+        content = self.statistics[t].tobytes()
+        if self.missing is not None and self.missing[t].any():
+            content += np.packbits(self.missing[t]).tobytes()
+        return content
 
     # -- what the kernels work on
     def _pack(self):
@@ -194,9 +217,18 @@ class FactorialPath(EnumerablePath):
         ndarray of shape (n,)
             In nats.
         """
+        rows = np.array(rows, dtype=np.int64)
+        if self.missing is None:
+            return self._enumerate_complete(rows)
+        log_z = np.empty(len(rows))
+        for places, pattern in rows_by_pattern(self.missing[rows]):
+            log_z[places] = self._of_features(~pattern)._enumerate_complete(rows[places])
+        return log_z
+
+    def _enumerate_complete(self, rows: Integers) -> Array:
+        """Return log Z of rows without missing values."""
         from sklpf.models.factorial._path_kernels import add_states
 
-        rows = np.array(rows, dtype=np.int64)
         maxima = np.full(len(rows), -np.inf)
         sums = np.zeros(len(rows))
         for block in range(self.n_enumeration_blocks):
@@ -276,7 +308,7 @@ def _project(
     rows_at_once=4096,  # that are converted to float64 together
 ):
     """M x and |x|² of every row, (n, K + 1), some rows at a time; a row's bits don't depend on the
-    others.
+    others. And which values are missing, (n, D), None where all are known.
     """
     from sklpf.models.factorial._path_kernels import project
 
@@ -289,17 +321,22 @@ def _project(
     if X.shape[0] == 0:
         raise ValueError("X must hold at least one row")
     statistics = np.empty((X.shape[0], len(components) + 1))
+    missing = None if sp.issparse(X) else np.isnan(X)
+    if missing is not None and not missing.any():
+        missing = None
     by_feature = read_only(components.T)
     for start in range(0, X.shape[0], rows_at_once):
         rows = X[start : start + rows_at_once]
+        if missing is not None:
+            rows = np.where(missing[start : start + rows_at_once], 0.0, rows)
         rows = read_only(rows.toarray() if sp.issparse(rows) else rows)
         if not np.all(np.isfinite(rows)):
             raise ValueError(
-                "X must be finite; it holds NaN or infinity: impute or drop those rows"
+                "X must be finite; it holds infinity, or NaN in a sparse matrix: drop those rows"
             )
         project(rows, by_feature, statistics[start : start + rows_at_once])
     if not np.all(np.isfinite(statistics)):
         raise ValueError(
             "X must be small enough for the sum of squares of a row to be finite: rescale it"
         )
-    return statistics
+    return statistics, missing

@@ -474,9 +474,11 @@ class DiscreteRBM(RBM):
     def _part_values(self, part, units) -> NDArray:
         return units
 
-    def _known(self, X) -> KnownRows:
+    def _known(self, X, parameters=None) -> KnownRows:
         units = self._visible_units
-        weights, visible_bias, hidden_bias = Parameters.of(self).astype(np.float64)
+        if parameters is None:
+            parameters = Parameters.of(self).astype(np.float64)
+        weights, visible_bias, hidden_bias = parameters
         layers = Layers(
             weights,
             visible_bias,

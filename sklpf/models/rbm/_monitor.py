@@ -17,6 +17,7 @@ from sklpf._utils.numbers import Array32
 from sklpf._utils.parallel import equal_parts, one_blas_thread, run_tasks, task_threads
 from sklpf._utils.validation import evenly_spaced
 from sklpf._utils.warnings import warn
+from sklpf.models._missing import log_sums
 from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._path import RBMPath
 from sklpf.training import EarlyStopping, LogPartitionTracker
@@ -132,14 +133,10 @@ def split(model, X, rng) -> tuple[Any, Any]:
             'early_stopping needs the error of log Z, which track_log_partition="rts" has none of:'
             ' choose "particles"'
         )
-    if model._missing(X) is not None:
-        raise ValueError(
-            "early_stopping can't score rows with missing values (NaN) after every pass: set it to"
-            " False, or hold out rows and compare fits of several n_iter by score"
-        )
     X, held_out = train_test_split(X, test_size=model.validation_fraction, random_state=rng)
     held_out = held_out.toarray() if sp.issparse(held_out) else held_out
-    if not np.all((held_out == 0) | (held_out == 1)):
+    values = model._without_missing(held_out)
+    if not np.all((values == 0) | (values == 1)):
         raise ValueError(
             "early_stopping needs rows of 0 and 1, others have no likelihood: binarise X"
         )
@@ -172,6 +169,22 @@ def make_tracker(
     return tracker if before is None or before.method != method else tracker.after(before)
 
 
+def _mean_log_f(model, X, path) -> float:
+    """Mean log f of rows by the path of a model on its way, summed over missing values."""
+    missing = model._missing(X)
+    if missing is None:
+        levels = np.full(len(X), len(path.ladder) - 1)
+        return np.mean(path.log_f(path.state_from_rows(X), levels))
+    parameters = path.components, path.intercept_visible, path.intercept_hidden
+    log_f, too_many, _ = log_sums(model._known(X[~missing.all(axis=1)], parameters))
+    if len(too_many):
+        raise ValueError(
+            "early_stopping sums over the missing values (NaN) of rows after every pass, and some"
+            " rows miss too many: set it to False, take at most 20 hidden units, or drop such rows"
+        )
+    return np.mean(log_f)
+
+
 class Monitor:
     """The callback of a fit, and what it leaves on the model.
 
@@ -179,7 +192,7 @@ class Monitor:
     ----------
     model : DiscreteRBM
     X_validation : ndarray of shape (n_rows, n_features) or None
-        Rows of 0 and 1; None does without early stopping.
+        Rows of 0 and 1, of which values may be missing; None does without early stopping.
     n_rows : int
         Rows of a pass.
     """
@@ -198,11 +211,7 @@ class Monitor:
         if X_validation is not None or model.track_log_partition:
             self.tracker = make_tracker(model, n_rows)
         if X_validation is not None:
-
-            def log_f(path):
-                levels = np.full(len(X_validation), len(path.ladder) - 1)
-                return np.mean(path.log_f(path.state_from_rows(X_validation), levels))
-
+            log_f = functools.partial(_mean_log_f, model, X_validation)
             rule = (model.tol, model.n_iter_no_change)
             self.stopping = EarlyStopping(self.tracker, log_f, Trainer.snapshot, *rule)
 

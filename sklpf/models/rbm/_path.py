@@ -138,13 +138,13 @@ class RBMPath(PathWithRegions):
 
     # -- the kernels' arguments
     def _pack(self):
-        from sklpf.models.rbm._path_kernels import Parameters
+        from sklpf.models.rbm._path_kernels import PathArrays
 
         first, *others = self.logits
         log_norms = self.visible_units.log_norms(self.logits)
         columns = [self.components.T, self.intercept_visible - first, first]
         biases = [self.intercept_hidden, [0.0, 0.0], log_norms[0] - log_norms[1:]]
-        return Parameters(
+        return PathArrays(
             by_visible=aligned(np.column_stack([*columns, *(each - first for each in others)])),
             by_hidden=aligned(self.components),
             hidden_bias=aligned(np.concatenate(biases)),

@@ -15,8 +15,7 @@ from sklpf._utils.warnings import Alarm
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks._finding import Finding, Work
 from sklpf.paths import GeometricPath, evaluate_bisecting_failures
-from sklpf.transitions import reflect
-from sklpf.uncertainty import effective_sample_size
+from sklpf.transitions import next_beta, reflect
 
 # in scales of the base: power laws that start within 1e7 of them are found
 _RADII = 10.0 ** np.arange(11)
@@ -437,7 +436,7 @@ def _scouts(
     nan_shares = [np.mean(np.isnan(ends[1]))]
     for level in range(n_levels):
         gain = np.where(np.isfinite(ends).all(axis=0), ends[1] - ends[0], -np.inf)
-        new = 1.0 if level == n_levels - 1 else beta + _step(gain, 1 - beta)
+        new = 1.0 if level == n_levels - 1 else next_beta(gain, beta, 0.5)
         log_weights = (new - beta) * gain
         if not np.any(log_weights > -np.inf):
             break
@@ -466,16 +465,6 @@ def _highest_of_draws(
     position = np.asarray(path.base.sample(n_draws, rng), dtype=np.float64)
     log_f = _at(path, position)[1]
     return float(np.max(log_f, initial=-np.inf, where=~np.isnan(log_f)))
-
-
-def _step(gain, longest) -> float:
-    """The longest step up, halved as often as it takes, that leaves half of the chains
-    effective.
-    """
-    steps = longest * 0.5 ** np.arange(50)
-    effective = effective_sample_size(steps[:, np.newaxis] * (gain - gain.max()), axis=1)
-    enough = effective >= 0.5 * np.sum(gain > -np.inf)
-    return float(steps[enough.argmax()])
 
 
 def _move(path, position, ends, beta, step, rng):

@@ -15,8 +15,8 @@ from sklpf._utils.random import Stream, seeded
 from sklpf.exploration import (
     EFFICIENT,
     Cover,
-    Evaluator,
     FreshDraws,
+    Target,
     disagreement,
     draw_afresh,
     explore,
@@ -154,13 +154,13 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     memory = None if whole is None else whole.memory
     cover = None if memory is None else memory.covers.get(seed)
     if cover is None:
-        evaluator = Evaluator(path, estimator._checkpoint(path, seed))
-        cover = explore(path, budget, stream.of("exploring"), evaluator)
+        target = Target(path, estimator._checkpoint(path, seed))
+        cover = explore(path, budget, stream.of("exploring"), target)
         report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
     else:
-        evaluator = Evaluator(path)
+        target = Target(path)
         whole.spend(cover.n_evaluations)  # as when it was found
-    n_before = evaluator.n
+    n_before = target.n_evaluations
     is_found = cover.is_over and cover.efficiency >= EFFICIENT
     if memory is not None and is_found:
         memory.covers[seed] = cover
@@ -171,7 +171,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         return ExploredRun(
             ladder=TWO_LEVELS,
             sweeps={
-                "chains": evaluator.n - n_before,
+                "chains": target.n_evaluations - n_before,
                 "exploration": cover.n_evaluations,
             },
             log_f_rounding=path.log_f_rounding,
@@ -195,11 +195,11 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         if most is not None:
             n_draws = min(n_draws, most - cover.n_evaluations)
         if n_draws > 50:  # fewer add nothing to those that exploring leaves
-            fresh = _drawn(cover, evaluator, n_draws, estimator.tol, stream.of("draws"))
+            fresh = _drawn(cover, target, n_draws, estimator.tol, stream.of("draws"))
     return run_of(fresh, findings)
 
 
-def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, stream: Stream) -> Any:
+def _drawn(cover: Cover, target: Target, most: int, tol: float | None, stream: Stream) -> Any:
     """New draws of the cover, up to `tol`, in blocks of one size: those for a larger `tol` are the
     first of those for a smaller one.
 
@@ -212,7 +212,7 @@ def _drawn(cover: Cover, evaluator: Evaluator, most: int, tol: float | None, str
         while n_drawn < min(n_wanted, most):
             n = (min(n_block, most - n_drawn) + 1) // 2
             rng = stream.at(len(blocks)).generator()
-            blocks.append(draw_afresh(cover, evaluator, n, rng))
+            blocks.append(draw_afresh(cover, target, n, rng))
             n_drawn += 2 * n
         drawn = FreshDraws._make(map(np.concatenate, zip(*blocks)))
         growth = _MOST_GROWTH

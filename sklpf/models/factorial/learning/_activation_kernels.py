@@ -7,6 +7,8 @@ that a tile fills the registers.
 
 Flips take activations z of 0 and 1, rows first, (n, K). Their energy is bias @ z - z @ coupling @ z
 / 2, with a coupling of zero diagonal.
+
+Rows with missing values are updated one by one: each has a Gram matrix of what it holds.
 """
 
 import math
@@ -137,6 +139,36 @@ def update_activations(
     return total
 
 
+@njit
+def update_rows(products, activations, grams, log_odds, half_precision, inverse, max_iter, tol):
+    """`update_activations` of rows each of which has a Gram matrix of its own, grams (n, K, K)."""
+    n_components, n = products.shape
+    total = 0.0
+    for row in range(n):
+        gram = grams[row]
+        entropy = 0.0
+        for _ in range(max_iter):
+            entropy = 0.0
+            largest = 0.0
+            for k in range(n_components):
+                old = activations[k, row]
+                field = products[k, row] + (old - 0.5) * gram[k, k]
+                for j in range(n_components):
+                    field -= gram[k, j] * activations[j, row]
+                logit = inverse[row] * (log_odds[k] + 2.0 * half_precision * field)
+                size = min(abs(logit), _LARGEST_LOGIT)
+                small = math.exp(-size)
+                share = 1.0 / (1.0 + small)
+                new = share if logit >= 0.0 else small * share
+                entropy += math.log1p(small) + size * small * share
+                largest = max(largest, abs(new - old))
+                activations[k, row] = new
+            if largest <= tol:
+                break
+        total += entropy
+    return total
+
+
 # ---- flips
 @inlined
 def _flip(coupling, z, fields, k):
@@ -182,9 +214,9 @@ def _climb(coupling, z, fields, sign, held):
 
 
 @njit
-def climb_rows(bias, coupling, z, k, values):
+def climb_rows(bias, couplings, z, k, values):
     """Raise the energy of all rows of z (n, K), uint8, in place, with component k at `values` (n,);
-    none is held where k is -1.
+    none is held where k is -1. couplings are (n, K, K), or (1, K, K) where rows share one.
 
     Returns what the energy of every row gains, (n,). Rows in which k has its value stay as they
     are.
@@ -196,6 +228,7 @@ def climb_rows(bias, coupling, z, k, values):
     for row in range(n):
         if k >= 0 and z[row, k] == values[row]:
             continue
+        coupling = couplings[min(row, len(couplings) - 1)]
         # fields_j = what the energy gains when component j goes from off to on
         for j in range(n_components):
             field = bias[row, j]

@@ -17,7 +17,11 @@ from sklpf._utils.progress import report, stage
 from sklpf._utils.random import draw_seed
 from sklpf.models._learning import fitted_values, same_values
 from sklpf.models.factorial.learning._moves import improve, leading_eigenvalues
-from sklpf.models.factorial.learning._posterior import FactorialPosterior, Statistics
+from sklpf.models.factorial.learning._posterior import (
+    FactorialPosterior,
+    IncompletePosterior,
+    Statistics,
+)
 from sklpf.variational import (
     Annealed,
     GlobalTempering,
@@ -77,6 +81,11 @@ class Trainer:
         self.component_variance = components
         self.probability = np.broadcast_to(probability, model.n_components)
         self.tempering = tempering_of(model)
+        if self.tempering is not None and has_missing(X):
+            raise ValueError(
+                "tempering can't be combined with missing values (NaN) in X: choose tempering=None,"
+                " or impute X"
+            )
         self.temperature = self._highest_temperature()
 
     def run(self, rng) -> tuple[FactorialPosterior, list[Sweep]]:
@@ -86,7 +95,7 @@ class Trainer:
         model = self.model
         activations = rng.uniform(size=(self.n, model.n_components)) < self.probability
         annealed = self.tempering is not None and self.tempering.kind == "annealed"
-        posterior = FactorialPosterior(
+        posterior = _kind_of_posterior(self.X)(
             self.X,
             activations,
             self.noise_variance,
@@ -161,7 +170,7 @@ def update(model, X, activations) -> FactorialPosterior:
     """Return what another batch of a stream, with its activations (n, K), makes of a
     fitted model.
     """
-    posterior = FactorialPosterior(
+    posterior = _kind_of_posterior(X)(
         X,
         activations,
         model.noise_variance_,
@@ -169,6 +178,8 @@ def update(model, X, activations) -> FactorialPosterior:
         model.activation_probability_,
         **_options(model),
     )
+    if isinstance(posterior, IncompletePosterior):
+        posterior.expect(model.components_, model.component_covariance_, activations)
     statistics, shown = model._training
     now = fitted_values(model)
     if not same_values(shown, now):  # by the user
@@ -183,12 +194,21 @@ def _options(model) -> dict:
     return {"diagonal": model.covariance == "diag", "learned": learned, "n_jobs": model.n_jobs}
 
 
+def has_missing(X) -> bool:
+    """True if a value of X, dense or sparse, is NaN."""
+    return not sp.issparse(X) and bool(np.isnan(X).any())
+
+
+def _kind_of_posterior(X) -> type[FactorialPosterior]:
+    return IncompletePosterior if has_missing(X) else FactorialPosterior
+
+
 def moments(X) -> tuple[float, float]:
-    """Mean variance of the features, and mean square of all values."""
+    """Mean variance of the features, and mean square of all values that are known."""
     if sp.issparse(X):
         square = np.sum(np.square(X.data, dtype=np.float64)) / np.prod(X.shape)
         variances = mean_variance_axis(X.astype(np.float64), axis=0)[1]
     else:
-        square = np.mean(np.square(X, dtype=np.float64))
-        variances = X.var(axis=0, dtype=np.float64)
+        square = np.nanmean(np.square(X, dtype=np.float64))
+        variances = np.nanvar(X, axis=0, dtype=np.float64)
     return float(variances.mean()), float(square)

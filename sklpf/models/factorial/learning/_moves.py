@@ -253,7 +253,7 @@ def _with_newborn(
     x, energy, z = _look_at_rows(posterior, rng)
     means, own = _candidates(posterior, basis, x, z, rng)
     few = slice(rows_screened)
-    screening = energy._replace(bias=energy.bias[few])
+    screening = energy.of_rows(few)
     totals = np.empty(len(means))
     for i, mean in enumerate(means):
         _, gains = _gains(posterior, screening, x[few], z[few], mean)
@@ -340,9 +340,9 @@ def _gains(posterior, energy, x, z, mean):
     precision = 1 / posterior.noise_variance
     n = z.shape[1]
     bias = np.mean(posterior.log_odds) + precision * (x @ mean - 0.5 * mean @ mean)
-    coupling = np.zeros((n + 1, n + 1))
-    coupling[:n, :n] = energy.coupling
-    coupling[n, :n] = coupling[:n, n] = precision * (posterior.means @ mean)
+    coupling = np.zeros((1, n + 1, n + 1))
+    coupling[0, :n, :n] = energy.coupling[0]
+    coupling[0, n, :n] = coupling[0, :n, n] = precision * (posterior.means @ mean)
     extended = RowEnergy(np.column_stack([energy.bias, bias]), coupling)
     return extended.forced(np.pad(z, ((0, 0), (0, 1))), n, 1)
 

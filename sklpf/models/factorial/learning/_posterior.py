@@ -19,6 +19,7 @@ from sklearn.utils import gen_batches
 
 from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.parallel import parallel_map
+from sklpf.models._missing import column_moments
 from sklpf.variational import ConjugateModel
 
 _VALUES_AT_ONCE = 1 << 19  # of the rows and activations of a block
@@ -29,7 +30,8 @@ class RowEnergy(NamedTuple):
     """The part of the bound that the activations v of a row decide: bias @ v - v @ coupling @ v / 2
     + entropy of v.
 
-    `bias` has the shape (n, K), `coupling` (K, K) and a zero diagonal.
+    `bias` has the shape (n, K), `coupling` (n, K, K), or (1, K, K) where rows share it, and a zero
+    diagonal.
     """
 
     bias: Array
@@ -37,16 +39,30 @@ class RowEnergy(NamedTuple):
 
     @classmethod
     def of(cls, products, gram, log_odds, half_precision) -> RowEnergy:
-        """Return the energy of rows with products (K, n) = means @ x.T and gram (K, K) = E[means @
-        means.T].
+        """Return the energy of rows with products (K, n) = means @ x.T and gram = E[means @
+        means.T], (K, K), or (n, K, K) of each row.
         """
-        own = np.diag(gram)
+        own = np.diagonal(gram, axis1=-2, axis2=-1)
         bias = log_odds + 2 * half_precision * (products.T - 0.5 * own)
-        return cls(np.ascontiguousarray(bias), 2 * half_precision * (gram - np.diag(own)))
+        coupling = 2 * half_precision * gram.reshape(-1, *gram.shape[-2:])
+        diagonal = np.arange(len(log_odds))
+        coupling[:, diagonal, diagonal] = 0.0
+        return cls(np.ascontiguousarray(bias), coupling)
+
+    def of_rows(self, rows) -> RowEnergy:
+        """Return the energy of some rows."""
+        shared = len(self.coupling) == 1
+        return RowEnergy(self.bias[rows], self.coupling if shared else self.coupling[rows])
+
+    def _coupled(self, active) -> Array:
+        """Activations (n, K) times the coupling of each row."""
+        if len(self.coupling) == 1:
+            return active @ self.coupling[0]
+        return np.einsum("nk,nkj->nj", active, self.coupling)
 
     def bounds(self, active) -> Array:
         """Return the value of every row of activations (n, K)."""
-        linear = self.bias - 0.5 * active @ self.coupling
+        linear = self.bias - 0.5 * self._coupled(active)
         return np.sum(active * linear + entr(active) + entr(1 - active), axis=1)
 
     def forced(self, z, k: int, value) -> tuple[NDArray[np.uint8], Array]:
@@ -69,7 +85,7 @@ class RowEnergy(NamedTuple):
         z, _ = self.forced(z, -1, 0)
         for k, rows in self._to_be_forced(z, list(forced)):
             before = z[rows]
-            other, gains = self._replace(bias=self.bias[rows]).forced(before, k, 1 - before[:, k])
+            other, gains = self.of_rows(rows).forced(before, k, 1 - before[:, k])
             z[rows] = np.where(gains[:, None] > 0, other, before)
         return z
 
@@ -83,7 +99,7 @@ class RowEnergy(NamedTuple):
         """Pairs of a component and the rows in which it is forced."""
         if len(forced) <= most_forced:
             return [(k, slice(None)) for k in forced]
-        losses = ((2.0 * z - 1) * (self.bias - z @ self.coupling))[:, forced]
+        losses = ((2.0 * z - 1) * (self.bias - self._coupled(z)))[:, forced]
         most = np.partition(losses, most_forced - 1, axis=1)[:, [most_forced - 1]]
         return [(k, np.flatnonzero(rows)) for k, rows in zip(forced, (losses <= most).T)]
 
@@ -100,19 +116,37 @@ def search_activations(
     rows = np.flatnonzero(np.any(found != before, axis=1))
     if len(rows) == 0:
         return
-    energy = energy._replace(bias=energy.bias[rows])
+    energy = energy.of_rows(rows)
     old = active[:, rows]
     new = np.ascontiguousarray(found[rows].T, dtype=np.float64)
-    settle_activations(np.ascontiguousarray(products[:, rows]), new, terms, max_settling)
+    gram, *others = terms
+    gram = gram if gram.ndim == 2 else gram[rows]
+    chosen = np.ascontiguousarray(products[:, rows])
+    settle_activations(chosen, new, (gram, *others), max_settling)
     better = energy.bounds(new.T) > energy.bounds(old.T)
     active[:, rows[better]] = new[:, better]
 
 
 def settle_activations(products, active, terms, max_iter: int, *, settled: float = 1e-6) -> None:
     """Update activations (K, n), in place, until those of a row no longer change, at T = 1."""
-    from sklpf.models.factorial.learning._activation_kernels import update_activations
+    _update(products, active, terms, np.ones(active.shape[1]), max_iter, settled)
 
-    update_activations(products, active, *terms, np.ones(active.shape[1]), max_iter, settled)
+
+def _update(products, active, terms, inverse, max_iter, tol) -> float:
+    """Update activations (K, n), in place, and return their entropy; terms as in `RowEnergy.of`."""
+    from sklpf.models.factorial.learning import _activation_kernels as kernels
+
+    update = kernels.update_activations if terms[0].ndim == 2 else kernels.update_rows
+    return update(products, active, *terms, inverse, max_iter, tol)
+
+
+def known_grams(known: Array, means: Array) -> Array:
+    """Return means @ means.T over the features that each row holds, (n, K, K), given 1 where a
+    feature is known, (n, D), and 0 elsewhere.
+    """
+    n_components, n_features = means.shape
+    pairs = (means[:, None] * means[None]).reshape(-1, n_features)
+    return (known @ pairs.T).reshape(len(known), n_components, n_components)
 
 
 class Statistics(NamedTuple):
@@ -225,11 +259,16 @@ class FactorialPosterior(ConjugateModel):
         self.n_jobs = n_jobs
         self.forced: tuple[int, ...] | None = None
         self.n, n_features = X.shape
-        n_values = n_features + self.activations.shape[1]  # of a row
+        n_values = self._n_values(n_features, self.activations.shape[1])
         self._blocks = list(gen_batches(self.n, max(256, _VALUES_AT_ONCE // n_values)))
         self._smallest_variance = 1e-9 * self.noise_variance
         self._squares = sum(float(np.vdot(x, x)) for x in map(self.rows, self._blocks))
         self._start()
+
+    @staticmethod
+    def _n_values(n_features: int, n_components: int) -> int:
+        """Numbers that an update holds of a row."""
+        return n_features + n_components
 
     def _start(self) -> None:
         """Fit the means to the activations."""
@@ -488,19 +527,97 @@ class FactorialPosterior(ConjugateModel):
         )
 
 
+class IncompletePosterior(FactorialPosterior):
+    """`FactorialPosterior` of rows with missing values, which are latent variables as well.
+
+    q(activations) q(missing values | activations): given activations z, the missing values are
+    normal around means.T @ z, so that activations depend on the known values alone. At T = 1 only.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, D)
+        Rows, with NaN for what is missing; held with expectations in these places.
+    activations, noise_variance, component_variance, activation_probability, **options
+        As of `FactorialPosterior`.
+    """
+
+    def __init__(self, X, activations, *variances, **options):
+        self.missing = np.isnan(X)
+        self.n_missing = int(self.missing.sum())
+        _, mean, _ = column_moments(dense(X))
+        super().__init__(np.where(self.missing, mean, X), activations, *variances, **options)
+
+    @staticmethod
+    def _n_values(n_features: int, n_components: int) -> int:
+        return n_features + n_components + n_components**2
+
+    def expect(self, means, covariance, activations) -> None:
+        """Set the posterior of the means, and the sums over rows that follow from these activations
+        for an update.
+
+        Parameters
+        ----------
+        means : ndarray of shape (K, D)
+        covariance : ndarray of shape (K, K)
+        activations : ndarray of shape (n, K)
+        """
+        self.means = means
+        self.covariance = covariance
+        self.activations = activations
+        self._update_activations(1.0)
+
+    def _update_activations(self, inverse) -> None:
+        self._weighted = False
+        sweep = functools.partial(
+            _sweep_incomplete_rows, means=self.means, terms=self.terms(), forced=self.forced
+        )
+        parts = [
+            (self.X[rows], self.missing[rows], self.activations[rows]) for rows in self._blocks
+        ]
+        done = parallel_map(sweep, parts, n_jobs=self.n_jobs)
+        filled, activations = zip(*(result[:2] for result in done))
+        self.X = np.concatenate(filled)
+        self.activations = np.asfortranarray(np.concatenate(activations))
+        self._second, self._products, squares, entropy = (
+            sum(part) for part in zip(*(result[2:] for result in done))
+        )
+        self._squares = float(squares) + self.n_missing * self.noise_variance
+        normal_entropy = 0.5 * (1 + LOG_TAU + np.log(self.noise_variance))
+        self._entropy = entropy + self.n_missing * normal_entropy
+
+
+def _sweep_incomplete_rows(part, *, means, terms, forced):
+    """Update some rows: (rows with expected values, activations, sum E[z z'], sum E[z x'], sum of
+    E[x²] without noise, entropy of the activations).
+    """
+    X, missing, activations = part
+    known = np.where(missing, 0.0, 1.0)
+    active = np.array(activations.T, order="C")
+    gram, *others = terms
+    shared = gram - means @ means.T  # from the components' covariance
+    terms = known_grams(known, means) + shared, *others
+    products = means @ (known * X).T
+    if forced is not None:
+        search_activations(products, active, terms, forced)
+    entropy = _update(products, active, terms, np.ones(len(X)), 1, 0.0)
+    filled = np.where(missing, active.T @ means, X)
+    variance = (active * (1 - active)) @ missing  # of activations, by the features that they fill
+    second, cross = _sums(filled, active)
+    squares = np.vdot(filled, filled) + np.sum(variance * means**2)
+    return filled, active.T, second, cross + variance * means, squares, np.array(entropy)
+
+
 def _sweep_rows(part, *, means, terms, weighted, forced):
     """Update some rows: (activations, sum b E[z z'], sum b E[z] x', entropy), where b is 1 unless
     weighted.
     """
-    from sklpf.models.factorial.learning._activation_kernels import update_activations
-
     X, activations, inverse = part
     x = dense(X)
     active = np.array(activations.T, order="C")
     products = means @ x.T
     if forced is not None:
         search_activations(products, active, terms, forced)
-    entropy = update_activations(products, active, *terms, np.array(inverse), 1, 0.0)
+    entropy = _update(products, active, terms, np.array(inverse), 1, 0.0)
     return active.T, *_sums(x, active, inverse if weighted else None), np.array(entropy)
 
 
