@@ -10,11 +10,21 @@ import numpy as np
 import pytest
 from convergence import alarm_kinds, quietly, z_score
 from known_problems import make_rbm_problem
+from lattices import lattice
 from marks import large
+from scipy import sparse
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import BernoulliRBM, Exact, Gaussian, GeometricPath, ParallelTempering, Uniform
+from sklpf import (
+    BernoulliRBM,
+    BoltzmannMachine,
+    Exact,
+    Gaussian,
+    GeometricPath,
+    ParallelTempering,
+    Uniform,
+)
 from sklpf.paths import make_ladder
 from sklpf.transitions import RandomWalk
 
@@ -70,6 +80,17 @@ def test_levels_end_at_equal_rejection():
     rejection = diagnostics["rejection"]
     assert rejection.std() / rejection.mean() < 0.25
     assert diagnostics["barrier"] == pytest.approx(rejection.sum())
+
+
+def test_round_trips_of_many_spins_take_their_time():
+    """Of a round of 256 scans over 24 levels, in which a walk has no time for one, nothing follows:
+    the last round has 512, and in that there are some.
+    """
+    model = BoltzmannMachine.from_spins(sparse.csr_array(0.4 * lattice(32, 32)))
+    tempering = ParallelTempering(2, n_sweeps=1024, checks=False, random_state=0)
+    run = quietly(tempering, model).run_
+    assert run.n_scans == 1024 < 2 * len(run.ladder) ** 2
+    assert run.last.round_trips.any()
 
 
 def test_fixed_ladder_stays():

@@ -517,8 +517,8 @@ class _Schedule:
             self.n_precise = self.n_precise + 1 if is_precise else 0
             if self.n_precise == 2:
                 return True
-        # A trip takes two scans a level at least.
-        is_long = self.lengths[i] >= 10 * len(run.ladder)
+        # a round tells something if it has as many scans as a walk by chance over the levels takes
+        is_long = self.lengths[i] >= len(run.ladder) ** 2
         if self.may_be_hopeless(i) and is_long and not run.last.round_trips.any():
             return True
         if i + 1 == len(self.lengths):
