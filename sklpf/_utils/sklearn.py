@@ -79,11 +79,34 @@ else:
 def in_container(model: Any, rows: Any) -> Any:
     """Return rows of data (n, n_features) in the container that `set_output` asks for."""
     kind = _get_output_config("transform", model)["dense"]
-    if kind == "default" or not hasattr(model, "set_output"):
+    if kind == "default":
         return rows
     names = getattr(model, "feature_names_in_", [f"x{k}" for k in range(rows.shape[1])])
     adapter = ADAPTERS_MANAGER.adapters[kind]
     return adapter.create_container(rows, rows, columns=names)
+
+
+class DrawsInContainer:
+    """`set_output` of a model that transforms nothing, but draws rows."""
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set the container of the rows that `sample` returns.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            As in scikit-learn; None changes nothing.
+
+        Returns
+        -------
+        self
+        """
+        if transform is not None:
+            supported = sorted({"default", *ADAPTERS_MANAGER.supported_outputs})
+            if transform not in supported:
+                raise ValueError(f"transform must be one of {supported}, got {transform!r}")
+            self._sklearn_output_config = {"transform": transform}
+        return self
 
 
 _NAME = "_sklpf_version"
@@ -142,7 +165,7 @@ class _DocumentedOrder:
         return signature.replace(parameters=parameters)
 
 
-class Parameters:
+class ValidatedParameters:
     """Parameters that are validated unless scikit-learn's configuration has
     ``skip_parameter_validation``.
     """
@@ -154,7 +177,7 @@ class Parameters:
             super()._validate_params()  # type: ignore[misc]
 
 
-class FittedAttributes(Parameters):
+class FittedAttributes(ValidatedParameters):
     """Attributes whose names end in _ are there after `fit`: before it reading one raises
     NotFittedError.
 
@@ -184,12 +207,13 @@ __all__ = [
     "CallbackSupportMixin",
     "ClassNamePrefixFeaturesOutMixin",
     "DensityMixin",
+    "DrawsInContainer",
     "FittedAttributes",
     "HasMethods",
     "Instance",
     "Interval",
     "Options",
-    "Parameters",
+    "ValidatedParameters",
     "StrOptions",
     "TransformerMixin",
     "in_container",

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sklpf._utils.budget import current_budget
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import report
@@ -122,7 +123,7 @@ def learn(
     """
     stream = Stream(key)
     carry = _begun(path, transition, n_particles, stream, max_sweeps)
-    kept = _Kept(path, checkpoint, share_of_budget)
+    kept = _Kept(checkpoint, share_of_budget)
     level, carry = kept.load(carry)  # and times at the target
     while carry.beta < 1 and level < most_levels and carry.n_sweeps < max_sweeps:
         if kept.is_spent:
@@ -160,9 +161,9 @@ def learn(
 class _Kept:
     """Where particles stand, in a checkpoint if there is one, with what they took of the budget."""
 
-    def __init__(self, path, checkpoint: Checkpoint | None, share_of_budget: float):
+    def __init__(self, checkpoint: Checkpoint | None, share_of_budget: float):
         self.checkpoint = checkpoint
-        self.budget = path.budget
+        self.budget = current_budget()
         self.n_before = 0 if self.budget is None else self.budget.n
         self.share_of_budget = share_of_budget
 

@@ -62,7 +62,7 @@ class OneTopic(IndependentUnits):
 
 
 @dataclass(frozen=True)
-class Gaussian:
+class GaussianBaseline:
     """One Gaussian with the moments of the training rows, of many columns or few rows independent
     ones.
     """
@@ -149,7 +149,7 @@ def new_baseline(model: Any) -> Any:
         return OneTopic()
     if model._discrete:
         return IndependentUnits(model._visible_units)
-    return Gaussian()
+    return GaussianBaseline()
 
 
 class RowsBaseline(NamedTuple):

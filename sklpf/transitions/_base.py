@@ -11,7 +11,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import RowStreams, Stream
-from sklpf._utils.sklearn import BaseEstimator, Parameters
+from sklpf._utils.sklearn import BaseEstimator, ValidatedParameters
 from sklpf.paths import Path, State, has, read_only, require
 
 _FIRST = np.zeros(1, dtype=np.int64)
@@ -29,7 +29,7 @@ def stream_uniforms(stream: Stream | RowStreams, n: int, purpose: int) -> Array:
     return out
 
 
-class Transition(Parameters, BaseEstimator):
+class Transition(ValidatedParameters, BaseEstimator):
     """A move on the states of a path. Subclasses define `move` and name the optional methods of
     paths that they need, as ``requires = ("position", "gradients")``.
 

@@ -13,8 +13,8 @@ from sklpf._utils.sklearn import (
     BaseEstimator,
     Instance,
     Interval,
-    Parameters,
     StrOptions,
+    ValidatedParameters,
     at_least,
 )
 
@@ -23,7 +23,7 @@ _AUTO = StrOptions({"auto"})
 
 
 @dataclass(eq=False, repr=False)
-class Tempering(Parameters, BaseEstimator):
+class Tempering(ValidatedParameters, BaseEstimator):
     """Temperatures before the updates at T = 1 that end the training of a topic model or of a
     factorial mixture (Mandt et al. 2016).
 

@@ -17,7 +17,7 @@ from sklpf import (
     LinearGenerativeModel,
     compare,
 )
-from sklpf.scoring._baseline import Gaussian, RowsBaseline, compare_with_baseline
+from sklpf.scoring._baseline import GaussianBaseline, RowsBaseline, compare_with_baseline
 
 RNG = np.random.default_rng(0)
 BITS = (RNG.random((300, 6)) < [0.1, 0.3, 0.5, 0.7, 0.9, 0.5]).astype(float)
@@ -78,13 +78,14 @@ def test_points_have_one_gaussian_and_few_rows_independent_columns():
 
 
 def test_moments_do_not_depend_on_batches_and_constant_columns_have_no_density():
-    seen = Gaussian()
+    seen = GaussianBaseline()
     for rows in np.array_split(POINTS, 7):
         seen = seen.seen(rows)
     np.testing.assert_allclose(seen.covariance, np.cov(POINTS.T, bias=True), rtol=1e-10)
     wide = np.tile(POINTS, 100)
-    np.testing.assert_allclose(Gaussian().seen(wide).covariance, wide.var(axis=0), rtol=1e-8)
-    assert Gaussian().seen(np.ones((30, 2))).log_likelihood(np.ones((2, 2))) is None
+    many = GaussianBaseline().seen(wide)
+    np.testing.assert_allclose(many.covariance, wide.var(axis=0), rtol=1e-8)
+    assert GaussianBaseline().seen(np.ones((30, 2))).log_likelihood(np.ones((2, 2))) is None
 
 
 def test_a_model_that_is_worse_says_so_once_and_others_do_not():

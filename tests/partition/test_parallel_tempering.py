@@ -10,11 +10,21 @@ import numpy as np
 import pytest
 from convergence import alarm_kinds, quietly, z_score
 from known_problems import make_rbm_problem
+from lattices import lattice
 from marks import large
+from scipy import sparse
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import BernoulliRBM, Exact, Gaussian, GeometricPath, ParallelTempering, Uniform
+from sklpf import (
+    BernoulliRBM,
+    BoltzmannMachine,
+    Exact,
+    Gaussian,
+    GeometricPath,
+    ParallelTempering,
+    Uniform,
+)
 from sklpf.paths import make_ladder
 from sklpf.transitions import RandomWalk
 
@@ -70,6 +80,17 @@ def test_levels_end_at_equal_rejection():
     rejection = diagnostics["rejection"]
     assert rejection.std() / rejection.mean() < 0.25
     assert diagnostics["barrier"] == pytest.approx(rejection.sum())
+
+
+def test_round_trips_of_many_spins_take_their_time():
+    """Of a round of 256 scans over 24 levels, in which a walk has no time for one, nothing follows:
+    the last round has 512, and in that there are some.
+    """
+    model = BoltzmannMachine.from_spins(sparse.csr_array(0.4 * lattice(32, 32)))
+    tempering = ParallelTempering(2, n_sweeps=1024, checks=False, random_state=0)
+    run = quietly(tempering, model).run_
+    assert run.n_scans == 1024 < 2 * len(run.ladder) ** 2
+    assert run.last.round_trips.any()
 
 
 def test_fixed_ladder_stays():
@@ -137,3 +158,18 @@ def test_ladders_that_keep_their_log_partition_are_in_different_modes():
     with pytest.warns(ConvergenceWarning, match="more between ladders than between the halves"):
         tempering.fit(replace(run, last=replace(run.last, pair_sums=pair_sums)))
     assert sum("different modes" in reason for reason in tempering.result_.reasons) == 1
+
+
+def test_the_error_is_the_median_of_three_rounds_by_the_sweeps_of_each_without_the_pilot():
+    base = Gaussian(np.zeros(2), 1.0)
+    path = GeometricPath(lambda x: -0.5 * ((x - 1.0) ** 2).sum(axis=1), base=base)
+    options = {"n_ladders": 4, "n_temperatures": 4, "n_sweeps": 112, "random_state": 0}
+    run = quietly(ParallelTempering(transition=RandomWalk(), **options), path).run_
+    assert run.sweeps["pilot"] > 0
+    history = run.history * [1, 100, 1]  # so that the first rounds decide
+    result = replace(run, history=history).read()
+    own = result.diagnostics["curve_std_error"][-1]
+    lengths = 4 * 4 * np.array([28, 28, 56])
+    assert sum(lengths) + run.sweeps["pilot"] == run.n_sweeps
+    scaled = [*history[:, 1], own] * np.sqrt(lengths / lengths[-1])
+    assert result.std_error == pytest.approx(np.median(scaled))

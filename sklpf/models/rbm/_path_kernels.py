@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf._utils import random as _random
+from sklpf._utils.limits import LOG_2
 from sklpf.kernels import (
     BORROWS,
     SUMS,
@@ -41,12 +42,11 @@ _HIDDEN = np.int64(_random.FIRST)
 _VISIBLE = np.int64(_random.SECOND)
 _PART = np.int64(_random.ACCEPT)
 _REFRESH = 256
-_LOG2 = math.log(2.0)
 _FACTORS = 512  # of 1 to 2, whose product is a float64
 _FACTORS32 = 64  # whose product is a float32
 
 
-class Parameters(NamedTuple):
+class PathArrays(NamedTuple):
     """The read-only arrays that the kernels need; padded columns are zero."""
 
     # (M, J + 1 + K padded) float32: W, tilt, the logits of the base's first part, and by what those
@@ -259,7 +259,7 @@ def _marginal_derivatives(field, n, beta):
 
 
 # ---- what the programs need
-@implements(programs.scratch, Parameters)
+@implements(programs.scratch, PathArrays)
 def _scratch(model, state):
     n_chains, n_visible = state.v.shape
     n_hidden = state.h.shape[1]
@@ -267,7 +267,7 @@ def _scratch(model, state):
     return work, np.empty(n_hidden, np.float32), np.empty(n_hidden, np.float32)
 
 
-@implements(programs.sweep, Parameters, **BORROWS)
+@implements(programs.sweep, PathArrays, **BORROWS)
 def _sweep(model, state, betas, reverse, keys, work):
     """Block Gibbs: h | v, then k | v and v | k, h, or with h kept the reverse."""
     visible_first = reverse and model.joint
@@ -306,17 +306,17 @@ def _sweep(model, state, betas, reverse, keys, work):
             )
 
 
-@implements(programs.log_base, Parameters, **BORROWS)
+@implements(programs.log_base, PathArrays, **BORROWS)
 def _log_base(model, state, c):
     """a @ v - sum_i log(1 + e^a_i), less n log 2 with h kept."""
     n = state.h.shape[1]
-    summed = 0.0 if model.joint else n * _LOG2
+    summed = 0.0 if model.joint else n * LOG_2
     field = state.hidden_field[c]
     own = np.float64(field[n + 1]) - model.base_constant + summed
     return own + _log_base_ratio(model.log_weights, field, n, 0.0)
 
 
-@implements(programs.log_ratios, Parameters, **BORROWS)
+@implements(programs.log_ratios, PathArrays, **BORROWS)
 def _log_ratios(model, state, old, new, work, out):
     for c in range(old.shape[0]):
         slope = _slope(model, state, c)
@@ -329,7 +329,7 @@ def _log_ratios(model, state, old, new, work, out):
                 )
 
 
-@implements(programs.log_ladder, Parameters, **BORROWS)
+@implements(programs.log_ladder, PathArrays, **BORROWS)
 def _log_ladder(model, state, c, ladder, work, out):
     n = state.h.shape[1]
     field = state.hidden_field[c]
@@ -374,7 +374,7 @@ def _add_log_sums(field, n, ladder, powers, ratios, out):
             out[k] += math.log(product)
 
 
-@implements(programs.derivatives, Parameters, forceinline=True, **BORROWS)
+@implements(programs.derivatives, PathArrays, forceinline=True, **BORROWS)
 def _derivatives(model, state, c, beta, work):
     """The slope where h is kept; else each unit adds g sigma(beta g) and g^2 sigma (1 - sigma) in
     place of h g.
@@ -403,7 +403,7 @@ def _derivatives(model, state, c, beta, work):
     return first - mean, second + square - mean * mean
 
 
-@implements(programs.summarise, Parameters, **BORROWS)
+@implements(programs.summarise, PathArrays, **BORROWS)
 def _summarise(model, state, c, out):
     """Probabilities of the hidden units given the visible ones, which don't see units that no
     weight reaches.

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from sklpf.partition._result import PartitionResult, Run
     from sklpf.partition.weights import AnnealingRun
 
-_LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
-_SHARE_OF_BUDGET = 0.8  # of what is left of one, for climbs
+LEAST_MASS = np.log(0.002)  # of a region that a base is made to cover, over Z
 _LARGEST = 50.0  # nats, where a run has missed nearly everything
 
 
@@ -62,7 +61,7 @@ class MissedMass(Finding):
         path, evaluations = work.path.counted()
         budget = current_budget()
         if budget is not None:
-            path.most_search_evaluations = _SHARE_OF_BUDGET * budget.left()
+            path.most_search_evaluations = 0.8 * budget.left()
         regions = path.regions(work.stream("regions"))
         found = cls(
             regions=regions,
@@ -146,22 +145,21 @@ def with_missed_mass(run: AnnealingRun, log_partition: float, std_error: float) 
 
 def regions_to_cover(path: Path, run: Run, result: PartitionResult) -> list[Regions]:
     """Return what the bases of second tries should cover, in turn; empty where the run has missed
-    nothing, or its base is the user's.
+    nothing and has mixed, or its base is the user's.
 
-    The first covers every region with material mass. If its run is not trusted the next one covers
-    only those that were certainly missed.
+    The first covers every region with material mass, which chains that have not mixed may sit in.
+    If its run is not trusted the next one covers only those that were certainly missed.
     """
     if run.regions is None or not path.base_is_ours or not has(path, "with_regions"):
         return []
-    missed = missed_regions(run, result, FOR_SECOND_TRY)
-    if not missed:
+    certain = set(missed_regions(run, result, FOR_SECOND_TRY))
+    if not certain and not any(alarm.kind == "not-mixed" for alarm in result.alarms):
         return []
     masses = np.logaddexp.reduce(run.regions.log_masses, axis=1)
     masses -= np.log(run.regions.log_masses.shape[1]) + result.log_partition
-    certain = set(missed)
-    everything = certain | set(np.flatnonzero(masses > _LEAST_MASS).tolist())
+    everything = certain | set(np.flatnonzero(masses > LEAST_MASS).tolist())
     attempts = [everything] if everything == certain else [everything, certain]
-    return [run.regions.take(sorted(places)) for places in attempts]
+    return [run.regions.take(sorted(places)) for places in attempts if places]
 
 
 class Strictness(NamedTuple):

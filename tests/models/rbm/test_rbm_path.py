@@ -194,7 +194,7 @@ def _log_ratio(model, state, old, new):
 def log_ratio(fields, old, new):
     """The hidden units' part, from their fields alone."""
     none = np.zeros((1, 0), dtype=np.float32)
-    parameters = _rbm_kernels.Parameters(
+    parameters = _rbm_kernels.PathArrays(
         *[none] * 5, np.zeros(1), 0.0, joint=False, starts=np.zeros(1, np.int64)
     )
     field = np.r_[fields, [0, 0]].astype(np.float32)[np.newaxis]

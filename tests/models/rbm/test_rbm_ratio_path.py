@@ -143,8 +143,7 @@ def test_draws_of_a_model_cover_a_region_that_their_first_run_has_missed(monkeyp
     openings = 6.0 * patterns - 3
     biases, _ = opening_biases(components, visible, mean, openings, np.log(0.15 / 0.7))
     tempering = ParallelTempering(n_sweeps=1024)
-    n_found = 0
-    for seed in range(4):
+    for seed in range(4):  # of half of them the ladders disagree on the regions at first
         smaller, larger = (
             BernoulliRBM.from_parameters(
                 np.vstack([components, openings[:n]]),
@@ -157,13 +156,9 @@ def test_draws_of_a_model_cover_a_region_that_their_first_run_has_missed(monkeyp
             for n in (0, 2)
         )
         path = smaller._ratio_path(larger)
-        if path is None:  # as for half of the seeds, whose second runs are not trusted
-            continue
-        n_found += 1
         is_near = np.mean(path.draws[..., np.newaxis, :] == patterns, axis=-1) > 0.85
         np.testing.assert_allclose(is_near[0].mean(axis=(0, 1)), 0, atol=0.01)
         np.testing.assert_allclose(is_near[1].mean(axis=(0, 1)), 0.15, atol=0.05)
-    assert n_found
 
     # Where a second run misses them as well there is no path.
     monkeypatch.setattr(RBMPath, "with_regions", lambda path, regions: path)
