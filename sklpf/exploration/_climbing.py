@@ -334,8 +334,8 @@ def _starts(
     left: float,
     rng: np.random.Generator,
     *,
-    n_new: int = 100,  # points away from the mass, or where labels are switched, and as many far
-    share_scattered: float = 0.5,  # of the evaluations that are left, draws far and wide
+    n_new: int = 200,  # points away from the mass, or where labels are switched, and as many far
+    share_scattered: float = 0.4,  # of the evaluations that are left, draws far and wide
     farther: float = 1.5,  # differences of points by which climbs begin away from modes
 ) -> tuple[Array, Array]:
     """Points where climbs may begin, (n, d), the best first, and their log densities (n,)."""

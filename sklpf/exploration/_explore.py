@@ -122,6 +122,7 @@ def _first_explorers(
     *,
     fewest: tuple[int, int] = (30, 8),  # effective points, and as many more for each dimension
     more: tuple[float, float] = (1.0, 3.0),  # times as many of the second: d / 2 - 1 within these
+    most_second: float = 1 / 130,  # of the budget
     share: float = 1 / 220,  # of the budget that are effective, where there are several regions
 ) -> tuple[Explorer, list[Explorer]]:
     """The first explorer, and the two that go on, of which it is one unless there are several
@@ -136,8 +137,9 @@ def _first_explorers(
         n_effective = max(share * budget, n_effective)
         explorers = [Explorer(target, n_effective, stream.of("explorer", 0))]
     # Basins of attraction get smaller with every dimension.
-    times = float(np.clip(target.n_dimensions / 2 - 1, *more))
-    explorers.append(Explorer(target, times * n_effective, stream.of("explorer", 1)))
+    times = np.clip(target.n_dimensions / 2 - 1, *more)
+    n_second = float(np.clip(most_second * budget, n_effective, times * n_effective))
+    explorers.append(Explorer(target, n_second, stream.of("explorer", 1)))
     return scout, explorers
 
 
