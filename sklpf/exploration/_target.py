@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from sklpf._utils.budget import current_budget
 from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf.paths import Box, Density, GeometricPath, evaluate_bisecting_failures, shown
@@ -127,8 +128,8 @@ class Target:
             self._n_calls += 1
             if self._checkpoint is not None:
                 self._checkpoint.save("evaluations", self._n_calls, self._values)
-        elif self.path.budget is not None:
-            self.path.budget.spend(len(x))  # as when they were computed
+        elif (budget := current_budget()) is not None:
+            budget.spend(len(x))  # as when they were computed
         self.n_evaluations = last
         return self._values[first:last]
 
