@@ -72,7 +72,7 @@ def explore(
     Monthly Notices of the Royal Astronomical Society 405.
     """
     target = target or Target(path)
-    scout, explorers, n_effective = _first_explorers(target, budget, stream)
+    scout, explorers = _first_explorers(target, budget, stream)
     all_explorers = list(dict.fromkeys([scout, *explorers]))
     n_climbs = n_searched = 0
     efficiency = 0.0
@@ -80,7 +80,7 @@ def explore(
         rng = stream.of("stage", stage).generator()
         for explorer in explorers:
             if stage > 0 or explorer is not scout:
-                explorer.rise(n_effective, _SHARE_OF_RISE * (budget - target.n_evaluations))
+                explorer.rise(_SHARE_OF_RISE * (budget - target.n_evaluations))
         proposals = [each.proposal for each in explorers]
         joint = JointDraws(target, proposals, size(n_fresh, target.n_dimensions), rng)
         before = target.n_evaluations
@@ -99,9 +99,8 @@ def explore(
         efficiency = joint.efficiency
         line = "exploring: {} evaluations, log Z about {:.2f}".format
         report(functools.partial(line, target.n_evaluations, joint.log_z))
-        if reached == 1:
-            n_effective *= growth
         for explorer in explorers:
+            explorer.n_effective *= growth if reached == 1 else 1.0
             explorer.take(joint, moved, parts)
     return Cover(
         base=path.base,
@@ -122,21 +121,26 @@ def _first_explorers(
     stream: Stream,
     *,
     fewest: tuple[int, int] = (30, 8),  # effective points, and as many more for each dimension
+    more: tuple[float, float] = (1.0, 3.0),  # times as many of the second: d / 2 - 1 within these
+    most_second: float = 1 / 130,  # of the budget
     share: float = 1 / 220,  # of the budget that are effective, where there are several regions
-) -> tuple[Explorer, list[Explorer], float]:
-    """The first explorer, the two that go on, of which it is one unless there are several regions,
-    and the effective sample size that these keep.
+) -> tuple[Explorer, list[Explorer]]:
+    """The first explorer, and the two that go on, of which it is one unless there are several
+    regions.
     """
-    n_effective: float = size(fewest, target.n_dimensions)
+    n_effective = float(size(fewest, target.n_dimensions))
     scout = Explorer(target, n_effective, stream.of("scout"))
-    scout.rise(n_effective, _SHARE_OF_RISE * budget)
+    scout.rise(_SHARE_OF_RISE * budget)
     explorers = [scout]
     if _are_several([scout.proposal]):
         # Where there are two regions there may be smaller ones.
         n_effective = max(share * budget, n_effective)
         explorers = [Explorer(target, n_effective, stream.of("explorer", 0))]
-    explorers.append(Explorer(target, n_effective, stream.of("explorer", 1)))
-    return scout, explorers, n_effective
+    # Basins of attraction get smaller with every dimension.
+    times = np.clip(target.n_dimensions / 2 - 1, *more)
+    n_second = float(np.clip(most_second * budget, n_effective, times * n_effective))
+    explorers.append(Explorer(target, n_second, stream.of("explorer", 1)))
+    return scout, explorers
 
 
 def _most_of_search(
