@@ -69,7 +69,7 @@ class Budget:
         self.most = math.inf if max_evaluations is None else max_evaluations
         self.max_seconds = math.inf if max_seconds is None else max_seconds
         self.outer = outer
-        self.memory = outer.memory if memory is None and outer is not None else memory
+        self.memory: Any = outer.memory if memory is None and outer is not None else memory
         self._pace = 0.0  # seconds that an evaluation took last
         self._refused = False
         self._is_rest = False  # of the outer one

@@ -190,8 +190,10 @@ class Memory:
         if new:
             found = evaluate(points if len(new) == len(keys) else points[new])
             try:
-                parts = found if isinstance(found, tuple) else (found,)
-                each: Any = found if not vectorized else zip(*map(real_numbers, parts), strict=True)
+                each: Any = found
+                if vectorized:  # copied, as a function may write to what it gave
+                    parts = found if isinstance(found, tuple) else (found,)
+                    each = zip(*[np.array(real_numbers(part)) for part in parts], strict=True)
                 self._values |= zip((keys[place] for place in new), each, strict=True)
             except (TypeError, ValueError):  # the caller says what is wrong with it
                 return evaluate(points)
@@ -206,9 +208,10 @@ class Memory:
         than are kept.
         """
         is_same = np.array_equal(_description(path), self._description)
-        keys = [key for key in self._values if key[0] == "log_density"] if is_same else []
+        keys = [key for key in self._values if key[0] != "grad"] if is_same else []
         for key in keys[:: max(1, len(keys) // n_checked)]:
-            before = np.nan_to_num(np.ravel(self._values[key]))
+            kept = self._values[key]
+            before = np.nan_to_num(np.ravel(kept[0] if isinstance(kept, tuple) else kept))
             now = np.nan_to_num(path.raw_log_density(np.frombuffer(key[1])[np.newaxis]))
             is_same &= _where_different(now, before) is None
         if not is_same:

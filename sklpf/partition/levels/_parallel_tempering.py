@@ -517,7 +517,7 @@ class _Schedule:
             self.n_precise = self.n_precise + 1 if is_precise else 0
             if self.n_precise == 2:
                 return True
-        # a round tells something if it has as many scans as a walk by chance over the levels takes
+        # A round tells something if it has as many scans as a walk by chance over the levels takes.
         is_long = self.lengths[i] >= len(run.ladder) ** 2
         if self.may_be_hopeless(i) and is_long and not run.last.round_trips.any():
             return True

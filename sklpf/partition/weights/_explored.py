@@ -153,7 +153,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         budget = min(budget, int(_SHARE_OF_EXPLORING * most))
     memory = None if whole is None else whole.memory
     cover = None if memory is None else memory.covers.get(seed)
-    if cover is None:
+    if whole is None or cover is None:
         target = Target(path, estimator._checkpoint(path, seed))
         cover = explore(path, budget, stream.of("exploring"), target)
         report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
