@@ -159,8 +159,8 @@ def learn(
 
 
 class _Kept:
-    """The place that particles have reached, kept in a checkpoint if there is one, with their share of
-    the budget.
+    """The place that particles have reached, kept in a checkpoint if there is one, with their share
+    of the budget.
     """
 
     def __init__(self, checkpoint: Checkpoint | None, share_of_budget: float):
