@@ -10,6 +10,7 @@ import re
 import tomllib
 import warnings
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import matplotlib.pyplot as plt
 from docutils.nodes import SkipNode
@@ -34,7 +35,9 @@ extensions = [
     "sphinx.ext.viewcode",
     "numpydoc",
     "myst_parser",
+    "sphinx_copybutton",
     "sphinx_design",
+    "notfound.extension",
     "sphinxcontrib.bibtex",
     "sphinx_gallery.gen_gallery",
 ]
@@ -188,6 +191,12 @@ sphinx_gallery_conf = {
 }
 
 # Pages
+html_baseurl = PROJECT["urls"]["Documentation"]
+notfound_urls_prefix = urlsplit(html_baseurl).path
+# what is printed is not copied, nor are prompts
+copybutton_selector = "div:not(.highlight-text) > div.highlight > pre"
+copybutton_prompt_text = r">>> |\.\.\. "
+copybutton_prompt_is_regexp = True
 html_theme = "pydata_sphinx_theme"
 html_title = project
 html_static_path = ["_static"]
@@ -199,7 +208,7 @@ html_context = {  # for _templates/layout.html
     "social_card": f"{SOURCE}/raw/main/doc/_static/social_card.png",
 }
 html_theme_options = {
-    "logo": {"text": project},
+    "logo": {"text": f"{project} {release}"},
     "github_url": SOURCE,
     "show_toc_level": 2,
     "navigation_with_keys": False,
@@ -250,7 +259,8 @@ def list_public_names(app, docname, source):
             names = re.findall(r"^ {3}(\w+)$", section, re.M)
             parts += [f"   ~{module}.{name}" for name in names]
         parts.append("```")
-    source[0] = source[0].replace("<!-- tables -->", "\n".join(parts))
+    tables = "\n".join(parts)
+    source[0] = re.sub("On GitHub.*", lambda _: tables, source[0])
 
 
 def list_alarms(app, docname, source):

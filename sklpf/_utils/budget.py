@@ -1,8 +1,8 @@
 """Budgets: how often a fit may evaluate a user's function, and how long it may take.
 
-Functions of a path spend from the budget that the path holds, and the driver of blocks and segments
-looks at the clock. Where nothing is left `BudgetSpent` ends what runs, and the fit returns the best
-of the runs that were noted until then.
+A user's functions spend from the budget of the context in which they are called, which tasks take
+along, and the driver of blocks and segments looks at the clock. Where nothing is left `BudgetSpent`
+ends what runs, and the fit returns the best of the runs that were noted until then.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from contextvars import ContextVar
 from typing import Any
 
 from sklpf._utils.tables import duration_text
-
-_LATE = 1.05  # of the seconds, by which evaluations may be over that have begun before
 
 
 class BudgetSpent(BaseException):
@@ -51,20 +49,27 @@ class Budget:
         From now on.
     outer : Budget or None, default=None
         Of a fit that this one is a part of, which is spent too.
+    memory : Memory or None, default=None
+        Values of the user's functions that are kept; None are those of the outer one.
 
     Attributes
     ----------
     n : int
-        Evaluations so far.
+        Evaluations so far, of values that were kept too.
     """
 
     def __init__(
-        self, max_evaluations: int | None, max_seconds: float | None, outer: Budget | None = None
+        self,
+        max_evaluations: int | None,
+        max_seconds: float | None,
+        outer: Budget | None = None,
+        memory: Any = None,
     ):
         self.n = 0
         self.most = math.inf if max_evaluations is None else max_evaluations
         self.max_seconds = math.inf if max_seconds is None else max_seconds
         self.outer = outer
+        self.memory: Any = outer.memory if memory is None and outer is not None else memory
         self._pace = 0.0  # seconds that an evaluation took last
         self._refused = False
         self._is_rest = False  # of the outer one
@@ -72,7 +77,8 @@ class Budget:
         self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_lock"}
+        kept = {name: value for name, value in vars(self).items() if name != "_lock"}
+        return kept | {"memory": None}  # which stays here
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -161,8 +167,9 @@ class Budget:
         """Raise BudgetSpent if fewer than n evaluations are left, or no time is."""
         if self.n + n > self.most:
             raise self._refusal("max_evaluations")
-        expected = n * self._pace if self.seconds + n * self._pace > _LATE * self.max_seconds else 0
-        if self.seconds + expected > self.max_seconds:
+        # Evaluations that begin in time may end a twentieth late.
+        is_late = self.seconds + n * self._pace > 1.05 * self.max_seconds
+        if is_late or self.seconds > self.max_seconds:
             raise self._refusal("max_seconds")
         if self.outer is not None:
             self.outer.check(n)
@@ -217,15 +224,25 @@ def current_budget() -> Budget | None:
 
 
 @contextlib.contextmanager
-def within(budget: Budget | None) -> Iterator[list[Any]]:
-    """Make a budget the current one of this context, which gives the runs that are noted in it."""
-    noted: list[Any] = []
-    tokens = _CURRENT.set(budget), _NOTED.set(noted)
+def spending(budget: Budget | None) -> Iterator[None]:
+    """Make a budget the current one of this context."""
+    token = _CURRENT.set(budget)
     try:
-        yield noted
+        yield
     finally:
-        _CURRENT.reset(tokens[0])
-        _NOTED.reset(tokens[1])
+        _CURRENT.reset(token)
+
+
+@contextlib.contextmanager
+def within(budget: Budget | None) -> Iterator[list[Any]]:
+    """Make a budget the current one of a fit, which gives the runs that are noted in it."""
+    noted: list[Any] = []
+    token = _NOTED.set(noted)
+    try:
+        with spending(budget):
+            yield noted
+    finally:
+        _NOTED.reset(token)
 
 
 def note(run: object) -> None:

@@ -2,6 +2,9 @@
 error.
 """
 
+import math
+
+LOG_2 = math.log(2.0)
 MAX_EXPONENT = 600.0  # larger log ratios are counted as this in sums of exp, which so stay finite
 # sweeps of replica exchange, after which derivatives are added up, and states kept at the most
 RECORD_EVERY = 4

@@ -27,7 +27,14 @@ from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from sklpf._utils import progress as _progress
-from sklpf._utils.budget import BudgetSpent, current_budget, evaluations_here, in_stage
+from sklpf._utils.budget import (
+    Budget,
+    BudgetSpent,
+    current_budget,
+    evaluations_here,
+    in_stage,
+    spending,
+)
 
 
 class _BLASLimit:
@@ -159,12 +166,13 @@ def own_arithmetic() -> Iterator[None]:
         yield
 
 
-def _task(position, function, *arguments):
-    """Run one task, in whatever thread or process, and return its position and result, how many
-    evaluations it made, and its process. A budget that is spent comes back as the result.
+def _task(budget: Budget | None, position, function, *arguments):
+    """Run one task of a fit with a budget, in whatever thread or process, and return its position
+    and result, how many evaluations it made, and its process. A budget that is spent comes back as
+    the result.
     """
     before = evaluations_here()
-    with one_blas_thread():
+    with one_blas_thread(), spending(budget):
         try:
             result = function(*arguments)
         except BudgetSpent as spent:
@@ -270,9 +278,10 @@ def parallel_map(
     workers = _workers(
         n_jobs, len(items), "generator" if on_result is None else "generator_unordered"
     )
+    budget = current_budget()
     results: list[Any] = [None] * len(items)
     with one_blas_thread(), reported as task_done, workers as parallel:
-        tasks = (delayed(_task)(i, function, item) for i, item in enumerate(items))
+        tasks = (delayed(_task)(budget, i, function, item) for i, item in enumerate(items))
         arriving = parallel(tasks)
         try:
             for position, result, _ in _arrived(arriving):
@@ -320,7 +329,7 @@ def evaluate_parts(
     if joblib.effective_n_jobs(n_jobs) == 1:
         return [function(part) for part in parts]
     with _workers(n_jobs, len(parts)) as workers:
-        arriving = workers(delayed(_task)(i, function, part) for i, part in enumerate(parts))
+        arriving = workers(delayed(_task)(None, i, function, part) for i, part in enumerate(parts))
         return [result for _, result, _ in _arrived(arriving)]
 
 
@@ -468,7 +477,7 @@ def run_segments(
         with reported as task_done, _workers(n_jobs, n_blocks) as parallel, in_stage(stage) as part:
             for segment, (begin, end) in enumerate(zip(bounds, bounds[1:])):
                 tasks = (
-                    delayed(_task)(block, advance, block, begin, end, carries[block])
+                    delayed(_task)(budget, block, advance, block, begin, end, carries[block])
                     for block in range(n_blocks)
                     if done[block] <= segment
                 )

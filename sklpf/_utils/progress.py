@@ -24,8 +24,6 @@ from sklpf._utils.budget import current_budget
 from sklpf._utils.sklearn import AutoPropagatedCallback, with_callbacks
 from sklpf._utils.tables import duration_text, with_error
 
-# seconds after which a stage says how far it is, and what it has arrived at
-_SILENCE = 5.0
 # Scores that nobody asked to report: seconds after which they do, and by how much longer a silence
 # is than the one before.
 _PATIENCE = 10.0
@@ -340,7 +338,7 @@ class _Stage:
             self.progress.begin(self.name, 0)
             self.progress.end(store)
         now = clock()
-        silence = silence_with_news if callable(words) else _SILENCE
+        silence = silence_with_news if callable(words) else 5.0
         is_due = self.progress.verbose and now - self.reported_at > silence
         if self.n_done != self.n_tasks and (is_due or self.progress.is_slow()):
             self.reported_at = now

@@ -79,11 +79,34 @@ else:
 def in_container(model: Any, rows: Any) -> Any:
     """Return rows of data (n, n_features) in the container that `set_output` asks for."""
     kind = _get_output_config("transform", model)["dense"]
-    if kind == "default" or not hasattr(model, "set_output"):
+    if kind == "default":
         return rows
     names = getattr(model, "feature_names_in_", [f"x{k}" for k in range(rows.shape[1])])
     adapter = ADAPTERS_MANAGER.adapters[kind]
     return adapter.create_container(rows, rows, columns=names)
+
+
+class DrawsInContainer:
+    """`set_output` of a model that transforms nothing, but draws rows."""
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Set the container of the rows that `sample` returns.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            As in scikit-learn; None changes nothing.
+
+        Returns
+        -------
+        self
+        """
+        if transform is not None:
+            supported = sorted({"default", *ADAPTERS_MANAGER.supported_outputs})
+            if transform not in supported:
+                raise ValueError(f"transform must be one of {supported}, got {transform!r}")
+            self._sklearn_output_config = {"transform": transform}
+        return self
 
 
 _NAME = "_sklpf_version"
@@ -184,6 +207,7 @@ __all__ = [
     "CallbackSupportMixin",
     "ClassNamePrefixFeaturesOutMixin",
     "DensityMixin",
+    "DrawsInContainer",
     "FittedAttributes",
     "HasMethods",
     "Instance",

@@ -278,10 +278,13 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
             _check_same_rows(first_rows, task, outcome)
     n_done = len(tasks) - len(todo)
     began = _progress.clock()
+    n_candidates = len({tasks[position].name for position in todo})
+    pace = np.nan  # seconds a fit, once all candidates were fitted as often: they differ in size
     if verbose and n_done:
         _progress.say(f"[compare_fits] {n_done} of {len(tasks)} fits are there from an earlier run")
 
     def arrived(place: int, outcome: Outcome) -> None:
+        nonlocal pace
         task = tasks[todo[place]]
         outcomes[todo[place]] = outcome
         if kept is not None:
@@ -289,13 +292,15 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
         _check_same_rows(first_rows, task, outcome)
         if verbose:
             n_new = sum(outcomes[position] is not None for position in todo)
-            n_left = len(todo) - n_new
+            seconds = _progress.clock() - began
+            if n_new % n_candidates == 0:
+                pace = seconds / n_new
             outcome_text = f"{outcome.values.mean():.2f} nats"
             if outcome.reason:
                 outcome_text = f"missing: {outcome.reason}"
-            if n_left:
-                seconds = (_progress.clock() - began) / n_new * n_left
-                outcome_text = f"{outcome_text}, about {_progress.duration_text(seconds)} left"
+            left = pace * len(todo) - seconds
+            if n_new < len(todo) and left > 0:
+                outcome_text = f"{outcome_text}, about {_progress.duration_text(left)} left"
             number = f"{n_done + n_new} of {len(tasks)} fits"
             _progress.say(f"[compare_fits] {number} ({task.label}): {outcome_text}")
 

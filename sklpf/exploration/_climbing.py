@@ -62,7 +62,6 @@ class Climber:
         shares = np.concatenate([each.fitted.weights for each in joint.proposals])
         self.shares = shares / shares.sum()
         matrices = np.array([part.scale_matrix for part in self.parts])
-        self.log_det_roots = np.linalg.slogdet(matrices)[1] / 2
         self.root: Array = np.linalg.cholesky(np.tensordot(self.shares, matrices, 1))
         self.radius = chi2.ppf(inside, d)
         order = np.argsort(joint.log_f)
@@ -137,24 +136,36 @@ class Climber:
         within = [part.squared_distances(u) < self.radius for part in self.found]
         return np.any(within, axis=0) if within else np.zeros(len(u), dtype=bool)
 
-    def _gaussians(self, u: Array) -> tuple[Array, Array]:
+    def _gaussians(self, u: Array, by_quantiles: bool = False) -> tuple[Array, Array]:
         """Log of share times density of the cover's Gaussians at points (n, d), (K, n), and by how
         much each is lower there than at its middle.
         """
-        falls = np.array([part.squared_distances(u) for part in self.parts]) / 2
-        tops = np.log(self.shares) - self.log_det_roots - u.shape[1] / 2 * LOG_TAU
-        return tops[:, np.newaxis] - falls, falls
+        placed = [_placed(part, u, by_quantiles) for part in self.parts]
+        falls = np.array([np.sum(z**2, axis=1) / 2 for z, _ in placed])
+        log_dets = np.array([np.log(np.diag(root)).sum() for _, root in placed])
+        tops = np.log(self.shares) - log_dets - u.shape[1] / 2 * LOG_TAU
+        log_volume = np.log(_normal_density(u)).sum(axis=1) if by_quantiles else 0.0
+        return tops[:, np.newaxis] - falls + log_volume, falls
 
+    @np.errstate(all="ignore")  # far out anything may happen
     def surprise(self, u: Array, log_f: Array) -> Array:
         """Return by how much the target is higher at points (n, d) than the cover's Gaussians have
-        it, (n,), as a share of what these fall by from their middles.
+        it, (n,), as a share of what these fall by from their middles; of Gaussians by u and by
+        quantiles of the base, those that explain it better.
         """
-        logs, falls = self._gaussians(u)
-        fall = falls[logs.argmax(axis=0), np.arange(len(u))]
-        return (log_f - self.joint.log_z - logsumexp(logs, axis=0)) / (1 + fall)
+        surprises = []
+        for by_quantiles in (False, True):
+            logs, falls = self._gaussians(u, by_quantiles)
+            fall = falls[logs.argmax(axis=0), np.arange(len(u))]
+            surprises.append((log_f - self.joint.log_z - logsumexp(logs, axis=0)) / (1 + fall))
+        return np.fmin(*surprises)
 
     def slopes(self, u: Array, log_f: Array) -> Array:
-        """Return gradients of the target at points u (n, d) with their log densities (n,)."""
+        """Return gradients of the target at points u (n, d) with their log densities (n,); 0 where
+        they are not finite.
+        """
+        if self.target.has_gradient:
+            return _if_finite(self.target.gradient(u))
         return self._differences(self.target.log_density, u, log_f)
 
     @np.errstate(invalid="ignore")  # beside points where the density is 0
@@ -173,10 +184,17 @@ class Climber:
         moved = np.repeat(u, d, axis=0) + np.tile(step * self.root.T, (n, 1))
         rises = function(moved).reshape(n, d) - values[:, np.newaxis]
         slopes = np.linalg.solve(self.root.T, rises.T / step).T
-        return np.where(np.isfinite(slopes).all(axis=1, keepdims=True), slopes, 0.0)
+        return _if_finite(slopes)
 
     @np.errstate(all="ignore")  # far out anything may happen
-    def are_explained(self, u: Array, slopes: Array) -> NDArray[np.bool_]:
+    def are_explained(
+        self,
+        u: Array,
+        slopes: Array,
+        *,
+        aim: float = 0.3,  # of the distance to a middle, by which a slope may miss it
+        shortest: float = 0.6,  # Newton step of a part that explains a slope, in those of its scale
+    ) -> NDArray[np.bool_]:
         """Return at which points u (n, d) the slope leads to the middle of a part: of that to which
         the point belongs, or of one that climbs have found; or to that of any other by a step as
         long as a Gaussian's.
@@ -185,38 +203,19 @@ class Climber:
         likelihood that is one by parameters with a uniform prior it does by quantiles of the base.
         """
         nearest = self._gaussians(u)[0].argmax(axis=0)
-        by_quantiles = (slopes + u) / np.maximum(_normal_density(u), _TINY)
         explained = np.zeros(len(u), dtype=bool)
         for k, part in enumerate([*self.parts, *self.found]):
-            root = np.linalg.cholesky(part.scale_matrix)
-            is_own = (nearest == k) | (k >= len(self.parts))
-            explained |= self._lead_to(u - part.mean, slopes, root, is_own)
-            root = _normal_density(part.mean)[:, np.newaxis] * root
-            if np.all(np.diag(root) > _TINY):
-                moves = ndtr(u) - ndtr(part.mean)
-                explained |= self._lead_to(moves, by_quantiles, root, np.zeros(len(u), dtype=bool))
+            for by_quantiles in (False, True):
+                z, root = _placed(part, u, by_quantiles)
+                slope = ((slopes + u) / _normal_density(u) if by_quantiles else slopes) @ root
+                length = -np.sum(z * slope, axis=1) / np.maximum(np.sum(slope**2, axis=1), _TINY)
+                is_own = (nearest == k) | (k >= len(self.parts))
+                is_usual = np.abs(np.log2(np.maximum(length, _TINY))) < 1
+                ends = z + np.maximum(length, shortest)[:, np.newaxis] * slope
+                radius = np.maximum(self.radius, aim**2 * np.sum(z**2, axis=1))
+                leads = np.sum(ends**2, axis=1) < radius
+                explained |= leads & (is_usual if by_quantiles else is_own | is_usual)
         return explained
-
-    def _lead_to(
-        self,
-        moves: Array,
-        slopes: Array,
-        root: Array,
-        any_length: NDArray[np.bool_],
-        *,
-        aim: float = 0.3,  # of the distance to a middle, by which a slope may miss it
-        shortest: float = 0.6,  # Newton step of a part that explains a slope, in those of its scale
-    ) -> NDArray[np.bool_]:
-        """Slopes (n, d) that lead to the middle of a part with this root of its scale matrix, from
-        points so far (n, d) from it.
-        """
-        z = np.linalg.solve(root, moves.T).T
-        slope = slopes @ root
-        length = -np.sum(z * slope, axis=1) / np.maximum(np.sum(slope**2, axis=1), _TINY)
-        ends = z + np.maximum(length, shortest)[:, np.newaxis] * slope
-        radius = np.maximum(self.radius, aim**2 * np.sum(z**2, axis=1))
-        usual = any_length | (np.abs(np.log2(np.maximum(length, _TINY))) < 1)
-        return usual & (np.sum(ends**2, axis=1) < radius)
 
     def add_parts(
         self,
@@ -254,8 +253,25 @@ class Climber:
             order = order[~(inside | (order == place))]
 
 
+def _if_finite(slopes: Array) -> Array:
+    return np.where(np.isfinite(slopes).all(axis=1, keepdims=True), slopes, 0.0)
+
+
+def _placed(part: StudentT, u: Array, by_quantiles: bool) -> tuple[Array, Array]:
+    """Points u (n, d) in units of a part around its middle, and the root of its scale matrix: by u,
+    or by quantiles of the base.
+    """
+    root = np.linalg.cholesky(part.scale_matrix)
+    moves = u - part.mean
+    if by_quantiles:
+        root = _normal_density(part.mean)[:, np.newaxis] * root
+        moves = ndtr(u) - ndtr(part.mean)
+    return np.linalg.solve(root, moves.T).T, root
+
+
 def _normal_density(u: Array) -> Array:
-    return np.exp(-0.5 * (u**2 + LOG_TAU))
+    """That of each coordinate, above the smallest of which squares can be taken."""
+    return np.maximum(np.exp(-0.5 * (u**2 + LOG_TAU)), 1e-150)
 
 
 def new_parts(
@@ -266,7 +282,7 @@ def new_parts(
     rng: np.random.Generator,
     *,
     at_once: int = 6,  # climbs
-    share_tested: float = 0.75,  # of the evaluations that are left, for slopes at starts
+    share_tested: float = 0.7,  # of the evaluations that are left, for slopes at starts
     n_on_the_way: int = 3,  # parts beside the highest
     fewest: int = 18,  # climbs, where so many starts are not explained by the cover
 ) -> tuple[list[StudentT], int]:
@@ -300,7 +316,8 @@ def new_parts(
     climber.limit = np.inf
     climber.add_parts(n_on_the_way)
     u, log_f = _starts(joint, explorers, climber, end - target.n_evaluations, rng)
-    n_tested = (end - target.n_evaluations) * share_tested / target.n_dimensions
+    cost = 1 if target.has_gradient else target.n_dimensions
+    n_tested = (end - target.n_evaluations) * share_tested / cost
     n_tested = int(np.clip(n_tested, 1, len(u)))
     u, log_f = u[:n_tested], log_f[:n_tested]
     slopes = climber.slopes(u, log_f)

@@ -36,7 +36,7 @@ class Explorer:
     ----------
     target : Target
     n_effective : float
-        Effective number of points at which beta may rise.
+        Effective number of points after a step of beta, which may grow later.
     stream : Stream
 
     Attributes
@@ -61,6 +61,7 @@ class Explorer:
     ):
         d = target.n_dimensions
         self.target = target
+        self.n_effective = n_effective
         self.beta = 0.0
         self._rng = stream.generator()
         self._batch = int(batch * n_effective)
@@ -106,7 +107,6 @@ class Explorer:
 
     def rise(
         self,
-        n_effective: float,
         most: float,
         *,
         rounds: tuple[int, int] = (2, 12),  # at the target, at least and at most
@@ -119,8 +119,6 @@ class Explorer:
 
         Parameters
         ----------
-        n_effective : float
-            Effective sample size after a step of beta.
         most : float
             Evaluations, at most but for the last batch.
         """
@@ -128,7 +126,7 @@ class Explorer:
         n_at_target = n_worse = 0
         best = 0.0
         while n_at_target < rounds[1]:
-            self.beta = self._next_beta(n_effective)
+            self.beta = self._next_beta()
             self.proposal = self._fitted()
             efficiency = self._draw(self.proposal)
             n_at_target += self.beta == 1
@@ -180,13 +178,13 @@ class Explorer:
         """Log weights of all points at a level, by the mixture of all that proposed them."""
         return _between(self._log_base, self._log_f, beta) - self._log_nq
 
-    def _next_beta(self, n_effective: float) -> float:
+    def _next_beta(self) -> float:
         """The largest beta at which points have an effective sample size."""
         log_weights = self._log_weights(self.beta)
-        if self.beta == 1 or effective_sample_size(log_weights) <= n_effective:
+        if self.beta == 1 or effective_sample_size(log_weights) <= self.n_effective:
             return self.beta
         gain = self._log_f - self._log_base
-        return next_beta(gain, self.beta, n_effective / len(gain), log_weights)
+        return next_beta(gain, self.beta, self.n_effective / len(gain), log_weights)
 
     def _fitted(self) -> Proposal:
         """The proposal that is fitted to all points by their weights, and to those of walks."""

@@ -129,21 +129,21 @@ def compiled(plain_program: Any, module: str) -> Any:
 
 # ---- programs
 @program
-def anneal(model, state, betas, reverse, keys, log_weights):
+def anneal(model, state, betas, reverse, moves_first, keys, log_weights):
     """Anneal in place through betas (n_sweeps + 1, n) and add the increments of log f to
-    log_weights (n,).
+    log_weights (n,), each after the sweep or before it.
     """
     work = scratch(model, state)
     ratios = np.empty((1, log_weights.shape[0]))
     for t in range(betas.shape[0] - 1):
         now = at_sweep(keys, t)
-        if reverse:
-            sweep(model, state, betas[t], True, now, work)
+        if moves_first:
+            sweep(model, state, betas[t], reverse, now, work)
         log_ratios(model, state, betas[t], betas[t + 1 : t + 2], work, ratios)
         for c in range(log_weights.shape[0]):
             log_weights[c] += ratios[0, c]
-        if not reverse:
-            sweep(model, state, betas[t + 1], False, now, work)
+        if not moves_first:
+            sweep(model, state, betas[t + 1], reverse, now, work)
 
 
 @program

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -42,13 +41,13 @@ from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised
 from sklpf.partition.checks import Finding, Findings, Work, collect
 from sklpf.partition.checks.missed_mass import regions_to_cover
-from sklpf.paths import GeometricPath, Path, has, is_own_density
+from sklpf.paths import Memory, Path, has, is_own_density
 from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs, thinned
 from sklpf.transitions import Transition, default_move
 
-EXECUTION_PARAMETERS = ("n_jobs", "verbose", "checkpoint")  # parameters on which no number depends
+# parameters on which no number depends
+EXECUTION_PARAMETERS = ("n_jobs", "verbose", "checkpoint", "warm_start")
 BUDGET: dict[str, Any] = {"max_evaluations": [at_least(1), None], "max_seconds": [POSITIVE, None]}
-_BUDGETED = 0.35  # share of what is left, for forward chains: reverse chains and checks follow
 SAMPLING: dict[str, Any] = {
     "transition": [Instance(Transition, "a move (such as HMC())"), None],
     "checkpoint": [str, os.PathLike, None],
@@ -141,6 +140,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return self._fit(path)._warn()
 
     _given_draws: Any = None
+    _memory: Memory | None = None  # of values of the density, with `warm_start`
 
     @_progress.reporting
     def _fit(self, path: Path, draws: object = None) -> Self:
@@ -261,6 +261,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         return each_row(self, path, rows, seeds)
 
     def _estimate_path(self, path: Path) -> PartitionResult:
+        self._remember(path)
         seed = self._seed()
         budget = self._budget(path)
         if path.n_rows is not None:
@@ -270,9 +271,6 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                     " drawn for it"
                 )
             return estimate_rows(self, path, seed)
-        if budget is not None and isinstance(path, GeometricPath):
-            path = copy.copy(path)
-            path.budget = budget
         with within(budget) as noted, evaluating(getattr(self, "n_jobs", None)):
             if not self._run_class:
                 return self._estimate(path, seed)
@@ -284,17 +282,32 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             result.diagnostics["n_evaluations"] = budget.n
         return result
 
+    def _remember(self, path: Path) -> None:
+        """Keep values of the density from now on where that is asked for, else forget them."""
+        if not getattr(self, "warm_start", False):
+            self._memory = None
+        elif not is_own_density(path):
+            raise ValueError(
+                "warm_start keeps values of a density of your own on R^d, and must be False for a"
+                f" {type(path).__name__}"
+            )
+        elif self._memory is None:
+            self._memory = Memory(path, self._seed())
+        else:
+            self._memory.check(path)
+
     def _budget(self, path: Path) -> Budget | None:
         """The budget of a fit: its own, or that of the fit that it is a part of."""
         max_evaluations, max_seconds = (getattr(self, name, None) for name in BUDGET)
         outer = current_budget()
-        if not self._run_class or (max_evaluations is None and max_seconds is None):
+        limits = max_evaluations, max_seconds, self._memory
+        if not self._run_class or limits == (None, None, None):
             return outer and Budget.rest_of(outer)
         if max_evaluations is not None and not is_own_density(path):
             raise evaluations_of_own_densities(path)
         if path.n_rows is not None:
             raise ValueError("max_seconds must be None for a path with rows, which are all needed")
-        return Budget(max_evaluations, max_seconds, outer)
+        return Budget(max_evaluations, max_seconds, outer, self._memory)
 
     def _stopped(self, path: Path, noted: list[Run], spent: BudgetSpent) -> PartitionResult:
         """The best that was noted until the budget was spent, which is not trusted."""
@@ -349,6 +362,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
                 "checkpoint needs random_state to be an int, else an interrupted run can't be"
                 " resumed"
             )
+        if self._memory is not None:
+            return self._memory.seed
         return draw_seed(self.random_state)
 
     def _move(self, path: Path) -> Transition:
@@ -377,18 +392,19 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         seconds = (time.time() - began) / n_sweeps
         n_affordable = budget.affords((budget.n - n_before) / n_sweeps, seconds)
         n_most = len(plans[0].path.ladder)
-        n_levels = int(min(_BUDGETED * n_affordable / n_chains, n_most))
+        # Reverse chains and checks follow.
+        n_levels = int(min(0.35 * n_affordable / n_chains, n_most))
         if n_levels == n_most:
             return plans
         _progress.report(lambda: f"{n_levels} levels, for which the budget is enough")
         return [thinned(plan, max(2, n_levels)) for plan in plans]
 
     def _number_parameters(self) -> dict[str, Any]:
-        """The parameters that numbers depend on."""
+        """The parameters that numbers depend on, also of estimators among them."""
         return {
-            name: type(value).__name__ if isinstance(value, PartitionEstimator) else value
-            for name, value in self.get_params().items()
-            if name.rpartition("__")[2] not in EXECUTION_PARAMETERS
+            name: _that_numbers_depend_on(value)
+            for name, value in self.get_params(deep=False).items()
+            if name not in EXECUTION_PARAMETERS
         }
 
     def _checkpoint(self, path: Path, seed: int) -> Checkpoint | None:
@@ -402,13 +418,19 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
         parameters = self._number_parameters()
         parameters.pop("random_state", None)
-        if isinstance(path, GeometricPath):
-            path = copy.copy(path)
-            path.budget = None  # whose clock goes on
         versions = (__version__, np.__version__, numba.__version__)
         # the number of moves may belong to the path's class
         parts = (type(self), path, path.ladder, path.n_moves_per_segment, path.probe())
         return Checkpoint(directory, fingerprint(parts, parameters, seed, versions))
+
+
+def _that_numbers_depend_on(parameter: object) -> object:
+    """A parameter; of an estimator, or a list of them, its class and such parameters."""
+    if isinstance(parameter, PartitionEstimator):
+        return type(parameter).__name__, parameter._number_parameters()
+    if isinstance(parameter, (list, tuple)):
+        return [_that_numbers_depend_on(each) for each in parameter]
+    return parameter
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -7,8 +7,6 @@ from sklpf.partition.exact import Exact
 from sklpf.partition.weights import LeftToRight
 from sklpf.paths import Path, has
 
-_MAX_LOG2_STATES = 20  # 2^20 states take about a second
-
 
 def default_estimator(path: Path) -> PartitionEstimator | None:
     """Return `Exact` where log Z has a closed form, `LeftToRight` where there are filters, `Exact`
@@ -18,6 +16,6 @@ def default_estimator(path: Path) -> PartitionEstimator | None:
         return Exact()
     if has(path, "left_to_right"):
         return LeftToRight()
-    if has(path, "enumerate_block") and path.log2_states <= _MAX_LOG2_STATES:
+    if has(path, "enumerate_block") and path.log2_states <= 20:  # about a second
         return Exact()
     return path.default_estimator() if has(path, "default_estimator") else None

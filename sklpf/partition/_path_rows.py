@@ -190,12 +190,13 @@ def _combine(results: list[PartitionResult], gaps, row_of, n_tuning: int) -> Par
         "mean": float(log_partition.mean()),
         "mean_std_error": float(np.sqrt(np.sum((counts * numbers[1]) ** 2)) / len(row_of)),
     }
-    n = len(results)
-    if n > 1 and not np.isnan(gaps).any():
+    if len(results) > 1 and not np.isnan(gaps).any():
         shares = counts / len(row_of)
+        # Equal rows have one gap: of a row that is nearly all of them the mean is hardly better.
+        of_mean = np.sum(shares**2)  # its variance, over that of a gap
         diagnostics["gap"] = float(shares @ gaps)
-        terms = shares * (gaps - diagnostics["gap"])  # of the mean, one a distinct row
-        diagnostics["gap_std_error"] = float(np.sqrt(n / (n - 1) * np.sum(terms**2)))
+        variance = shares @ (gaps - diagnostics["gap"]) ** 2 / (1 - of_mean)
+        diagnostics["gap_std_error"] = float(np.sqrt(variance * of_mean))
     return PartitionResult(
         method=results[0].method,
         log_partition=log_partition,

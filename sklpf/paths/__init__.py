@@ -70,6 +70,7 @@ from sklpf.paths._climbs import (  # noqa: F401
 )
 from sklpf.paths._functions import (  # noqa: F401
     COVER,
+    Memory,
     Pool,
     evaluate,
     gradients_of,

@@ -591,7 +591,7 @@ class KernelPath(CompiledPrograms, Path):
     def _move(self, state, betas, stream, reverse=False) -> None:
         """Take chains through betas (n_sweeps + 1, n), in place."""
         unused = np.zeros(betas.shape[1])
-        self.kernel("anneal")(self.packed, state, betas, reverse, stream.keys, unused)
+        self.kernel("anneal")(self.packed, state, betas, reverse, reverse, stream.keys, unused)
 
 
 def values_at(density: Any, position: Array) -> Any:

@@ -26,7 +26,6 @@ from sklpf.uncertainty import log_mean_exp
 _NORMAL_RANGE = float(np.diff(stats.norm.ppf([0.25, 0.75]))[0])
 # of mixtures at modes
 _SAME = 1.0  # standard deviations between modes that count as one
-_LEAST_WEIGHT = 0.01
 # of covariances that are fitted to points
 _SHARES_OF_SHRINKAGE = 10.0 ** -np.arange(10)
 
@@ -460,7 +459,7 @@ class Gaussian(_Elliptical):
             )
         means = np.array([part.mean for part in gaussians])
         log_masses = values(means) - [part.packed.log_norms[0] for part in gaussians]
-        return Mixture(gaussians, np.maximum(softmax(log_masses), _LEAST_WEIGHT))
+        return Mixture(gaussians, np.maximum(softmax(log_masses), 0.01))
 
     @property
     def covariance(self) -> Array:

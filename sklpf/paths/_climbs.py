@@ -66,7 +66,7 @@ def climb(
     targets : ndarray of shape (n,) or None, default=None
         Where climbs are on several densities: which one each is on, a third argument of `slopes`.
     """
-    d = starts.shape[1]
+    low, high = bounds.scaled(1 / scale)
     target = np.zeros(len(starts), dtype=np.int64) if targets is None else targets
 
     def evaluate(u: Array, steps: Array, target: Integers) -> tuple[Array, Array]:
@@ -74,70 +74,86 @@ def climb(
         values, gradients = slopes(u * scale, steps * scale, *which)
         return values, gradients * scale
 
-    low, high = bounds.scaled(1 / scale)
     position = np.clip(starts / scale, low, high)
     value, gradient = evaluate(position, np.full(position.shape, 1e-4), target)
     alive = np.isfinite(value)
-    position, value, gradient = (part[alive] for part in (position, value, gradient))
-    target = target[alive]
-    inverses = _Inverses(position.shape)
-    is_new = np.ones(len(position), bool)  # no step was made yet
-    length = np.ones(len(position))
-
-    visited = [position]
-    arrived_at = [position[:0]]
-    heights = [value[:0]]
-    targets_left = [target[:0]]
+    here = _Climbs.begun(*(part[alive] for part in (position, value, gradient, target)))
+    inverses = _Inverses(here.position.shape)
+    visited = [here.position]
+    arrived = []
+    longest = longest_by_root * np.sqrt(starts.shape[1])
     for _ in range(most_iterations):
-        if not len(position):
-            break
-        # At a side of the box a climb goes on along that side.
-        blocked = ((position <= low) & (gradient < 0)) | ((position >= high) & (gradient > 0))
-        slope = np.where(blocked, 0.0, gradient)
-        direction = np.where(blocked, 0.0, inverses.times(slope))
+        slope, direction = here.directions(inverses, low, high)
         rise = np.einsum("ni,ni->n", slope, direction)
         norm = np.linalg.norm(direction, axis=1)
-        longest = np.where(is_new, longest_first, longest_by_root * np.sqrt(d))
-        direction *= np.minimum(1.0, longest / np.maximum(norm, 1e-300))[:, np.newaxis]
-
+        most = np.where(here.is_new, longest_first, longest)
+        direction *= np.minimum(1.0, most / np.maximum(norm, 1e-300))[:, np.newaxis]
         # The second is where f has a kink or jumps, or where its rise is lost in rounding.
-        stops = (rise < least_rise) | (length * np.minimum(norm, longest) < shortest)
-        arrived_at.append(position[stops])
-        heights.append(value[stops])
-        targets_left.append(target[stops])
-        climbs = (position, value, gradient, length, is_new, direction, slope, rise, target)
-        position, value, gradient, length, is_new, direction, slope, rise, target = (
-            part[~stops] for part in climbs
-        )
+        stops = (rise < least_rise) | (here.length * np.minimum(norm, most) < shortest)
+        arrived.append(here.take(stops))
+        here = here.take(~stops)
+        slope, direction, rise = slope[~stops], direction[~stops], rise[~stops]
         inverses.keep(~stops)
-        if not len(position):
+        if not len(here.position):
             break
-
-        proposal = np.clip(position + length[:, np.newaxis] * direction, low, high)
+        proposal = np.clip(here.position + here.length[:, np.newaxis] * direction, low, high)
         steps = np.clip(STEP * np.sqrt(np.maximum(inverses.variances, 0)), 1e-7, 1e-3)
-        new_value, new_gradient = evaluate(proposal, steps, target)
-        step = proposal - position
+        new_value, new_gradient = evaluate(proposal, steps, here.target)
+        step = proposal - here.position
         promised = np.einsum("ni,ni->n", slope, step)
-        accept = new_value >= value + sufficient * np.maximum(promised, 0)
-
-        inverses.update(step, gradient - new_gradient, accept, is_new)
+        accept = new_value >= here.value + sufficient * np.maximum(promised, 0)
+        inverses.update(step, here.gradient - new_gradient, accept, here.is_new)
         visited.append(proposal[accept])
-        position[accept] = proposal[accept]
-        value[accept] = new_value[accept]
-        gradient[accept] = new_gradient[accept]
-        length = np.where(accept, 1.0, shorter * length)
-        is_new &= ~accept
+        here.move(accept, proposal, new_value, new_gradient, shorter)
     else:
-        near = rise < NEARLY
-        arrived_at.append(position[near])
-        heights.append(value[near])
-        targets_left.append(target[near])
-    return Ends(
-        np.concatenate(arrived_at) * scale,
-        np.concatenate(heights),
-        np.concatenate(targets_left),
-        np.concatenate(visited) * scale,
-    )
+        arrived.append(here.take(rise < NEARLY))
+    ends = _Climbs(*map(np.concatenate, zip(*arrived)))
+    return Ends(ends.position * scale, ends.value, ends.target, np.concatenate(visited) * scale)
+
+
+class _Climbs(NamedTuple):
+    """The place of climbs: points (n, d), their log densities (n,) and gradients (n, d), the target
+    of each, the length of its next step as a share of the whole one, and whether it has made none.
+    """
+
+    position: Array
+    value: Array
+    gradient: Array
+    target: Integers
+    length: Array
+    is_new: NDArray[np.bool_]
+
+    @classmethod
+    def begun(cls, position: Array, value: Array, gradient: Array, target: Integers) -> _Climbs:
+        """Climbs that have made no step yet."""
+        n = len(position)
+        return cls(position, value, gradient, target, np.ones(n), np.ones(n, dtype=bool))
+
+    def take(self, chosen: NDArray[np.bool_]) -> _Climbs:
+        """Some of them."""
+        return _Climbs._make(part[chosen] for part in self)
+
+    def directions(self, inverses: _Inverses, low: Array, high: Array) -> tuple[Array, Array]:
+        """Gradients and whole steps (n, d): along the sides of the box where a climb is at one."""
+        blocked = (self.position <= low) & (self.gradient < 0)
+        blocked |= (self.position >= high) & (self.gradient > 0)
+        slope = np.where(blocked, 0.0, self.gradient)
+        return slope, np.where(blocked, 0.0, inverses.times(slope))
+
+    def move(
+        self,
+        accept: NDArray[np.bool_],
+        proposal: Array,
+        value: Array,
+        gradient: Array,
+        shorter: float,
+    ) -> None:
+        """Go on where a step is accepted; elsewhere the next one is shorter."""
+        self.position[accept] = proposal[accept]
+        self.value[accept] = value[accept]
+        self.gradient[accept] = gradient[accept]
+        self.length[:] = np.where(accept, 1.0, shorter * self.length)
+        self.is_new[accept] = False
 
 
 class _Inverses:

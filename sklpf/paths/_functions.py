@@ -30,9 +30,7 @@ _NOISE = 1e-6  # relative, of a log density that is called twice: that of float3
 # of the differences, in scales of the base: if they agree, the gradient must with one
 _WIDTHS = (1e-4, 1e-6)
 _POINTS_PER_PART = 64  # at least, of a function of many points
-_MOST_PARTS = 32  # of the points of a function of one
 _PACE: dict[int, float] = {}  # seconds a point that functions took last, by their identity
-_MOST_PACES = 1000  # that are kept
 
 
 class Pool:
@@ -99,7 +97,7 @@ def evaluate(
         return list(pool.map(function, list(points)))
     n = len(points)
     if not vectorized:
-        edges = np.linspace(0, n, min(n, _MOST_PARTS) + 1).astype(int).tolist()
+        edges = np.linspace(0, n, min(n, 32) + 1).astype(int).tolist()
         each = [points[a:b] for a, b in pairwise(edges)]
         return [value for part in _in_parts(function, each, _at_each) for value in part]
     if n < 2 * _POINTS_PER_PART:
@@ -120,7 +118,7 @@ def _in_parts(function, parts, at_part) -> list[Any]:
     began = time.perf_counter()
     expected = n * _PACE.get(id(function), 0.0)
     found = evaluate_parts(functools.partial(at_part, function), parts, expected)
-    if len(_PACE) > _MOST_PACES:
+    if len(_PACE) > 1000:
         _PACE.clear()
     _PACE[id(function)] = (time.perf_counter() - began) / max(n, 1)
     return found
@@ -141,6 +139,93 @@ def _copied(values: Any) -> Any:
     if isinstance(values, tuple):
         return tuple(map(_copied, values))
     return copy.deepcopy(without_gradients(values))
+
+
+class Memory:
+    """Values of a density of the user's, and of its gradient, at all points of some fits.
+
+    Parameters
+    ----------
+    path : GeometricPath
+        The path of all of them.
+    seed : int
+        Likewise, so that they ask for the same points again.
+
+    Attributes
+    ----------
+    covers : dict of int to Cover
+        Where the mass is, as found by the seed of a run.
+    """
+
+    def __init__(self, path: GeometricPath, seed: int):
+        self.seed = seed
+        self.covers: dict[int, Any] = {}
+        self._description = _description(path)
+        self._values: dict[tuple[str, bytes], Any] = {}  # by function and point
+
+    def values(
+        self, name: str, evaluate: Callable[[Array], Any], points: Array, vectorized: bool
+    ) -> Any:
+        """Return what a function gives at points (n, d), which is asked for new ones alone.
+
+        Parameters
+        ----------
+        name : str
+            The function's.
+        evaluate : callable
+            Of points.
+        points : ndarray of shape (n, d)
+        vectorized : bool
+            False: it gives a list.
+
+        Returns
+        -------
+        object
+            As the function gives it.
+        """
+        if not len(points):
+            return evaluate(points)
+        keys = [(name, point.tobytes()) for point in points]
+        new = [place for place, key in enumerate(keys) if key not in self._values]
+        if new:
+            found = evaluate(points if len(new) == len(keys) else points[new])
+            try:
+                each: Any = found
+                if vectorized:  # copied, as a function may write to what it gave
+                    parts = found if isinstance(found, tuple) else (found,)
+                    each = zip(*[np.array(real_numbers(part)) for part in parts], strict=True)
+                self._values |= zip((keys[place] for place in new), each, strict=True)
+            except (TypeError, ValueError):  # the caller says what is wrong with it
+                return evaluate(points)
+        values = [self._values[key] for key in keys]
+        if not vectorized:
+            return values
+        columns = tuple(np.array(column) for column in zip(*values))
+        return columns if len(columns) > 1 else columns[0]
+
+    def check(self, path: GeometricPath, *, n_checked: int = 5) -> None:
+        """Raise ValueError if a path has another base or other bounds, or its density other values
+        than are kept.
+        """
+        is_same = np.array_equal(_description(path), self._description)
+        keys = [key for key in self._values if key[0] != "grad"] if is_same else []
+        for key in keys[:: max(1, len(keys) // n_checked)]:
+            kept = self._values[key]
+            before = np.nan_to_num(np.ravel(kept[0] if isinstance(kept, tuple) else kept))
+            now = np.nan_to_num(path.raw_log_density(np.frombuffer(key[1])[np.newaxis]))
+            is_same &= _where_different(now, before) is None
+        if not is_same:
+            raise ValueError(
+                "path must have the density, the base and the bounds of earlier fits with"
+                " warm_start=True: fit a clone, or with warm_start=False"
+            )
+
+
+def _description(path: GeometricPath) -> Array:
+    """Numbers that tell bases and bounds apart."""
+    base = path.base
+    at_center = base.log_density(np.atleast_2d(base.center))
+    return np.concatenate([base.center, base.scale, at_center, *path.bounds])
 
 
 def check_callable(log_density: Any, **others: Any) -> None:
@@ -226,9 +311,7 @@ def check_functions(path: GeometricPath, *, n_checked: int = 5) -> None:
     steps = np.asarray(path.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
     if path.grad is not None:
         with _explained(path, "grad", draws):
-            _check_gradient(
-                "grad", "log_density", path._target_gradient, path._target, draws, steps
-            )
+            _check_gradient("grad", "log_density", path.raw_gradient, path._target, draws, steps)
     if path._base_gradient is not None:
         log_base = functools.partial(log_base_of, path.base)
         _check_gradient(

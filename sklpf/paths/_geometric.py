@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from sklpf._utils.budget import Budget
+from sklpf._utils.budget import current_budget
 from sklpf._utils.numbers import Array, check_bool
 from sklpf._utils.random import Stream
 from sklpf._utils.warnings import Alarm
@@ -46,9 +46,6 @@ from sklpf.paths._regions import Regions, find_regions
 
 # widths of base draws at which densities are compared
 _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
-# of Gaussians at regions that were missed
-_WIDER = 1.5  # in variance
-_LEAST_SHARE = 0.01
 
 
 class GeometricPath(PointsPath):
@@ -153,9 +150,8 @@ class GeometricPath(PointsPath):
     most_search_evaluations: float = np.inf  # of `regions`
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     density_name = "log_density"  # in errors: what the user calls it
-    budget: Budget | None = None  # from which evaluations are spent
 
-    _counted = ("raw_log_density", "_target_gradient", "_target_and_slope")
+    _counted = ("raw_log_density", "raw_gradient", "_target_and_slope")
 
     def __init__(
         self,
@@ -280,7 +276,7 @@ class GeometricPath(PointsPath):
             known.
         """
         value_and_grad = None if self.value_and_grad is None else self._target_and_slope
-        grad = None if self.grad is None else self._target_gradient
+        grad = None if self.grad is None else self.raw_gradient
         functions = functions_for_climbs(self.raw_log_density, grad, value_and_grad)
         has_gradient = self.grad is not None
         rng = stream.generator()
@@ -325,12 +321,12 @@ class GeometricPath(PointsPath):
             centres = np.linalg.solve(root, (centres - origin).T).T
             factors = factors @ root
         covariances = [np.linalg.inv(factor.T @ factor) for factor in factors]
-        covariances = [_WIDER * (covariance + covariance.T) / 2 for covariance in covariances]
+        covariances = [1.5 * (covariance + covariance.T) / 2 for covariance in covariances]
         if self.bounds.has_sides:  # what can be truncated
             covariances = [np.diag(covariance) for covariance in covariances]
         found = [Gaussian(*each) for each in zip(centres, covariances)]
         log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
-        shares = np.maximum(softmax(log_masses), _LEAST_SHARE)
+        shares = np.maximum(softmax(log_masses), 0.01)
         base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
         chosen = self.base_chosen
         if chosen:
@@ -385,7 +381,7 @@ class GeometricPath(PointsPath):
         ndarray of shape (n,)
             In nats; NaN and infinity are kept.
         """
-        values = self._call(self.log_density, position)
+        values = self._call("log_density", position)
         return values_of_shape(self.density_name, values, (len(position),))
 
     def probe(self) -> list[str]:
@@ -403,7 +399,7 @@ class GeometricPath(PointsPath):
         draws = np.asarray(self.base.sample(len(_PROBED), np.random.default_rng(0)))
         position = center + _PROBED[:, np.newaxis] * (draws - center)
         position = self.bounds.clip(position)
-        gradient = None if self.grad is None else self._target_gradient
+        gradient = None if self.grad is None else self.raw_gradient
         functions = [self.base.log_density, self.raw_log_density, gradient, self._base_gradient]
         values = []
         with np.errstate(all="ignore"):
@@ -421,7 +417,8 @@ class GeometricPath(PointsPath):
         know.
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
-        counts = self.budget is not None and self.budget.counts
+        budget = current_budget()
+        counts = budget is not None and budget.counts
         are_compiled = self.vectorized and not counts and all(map(is_compiled, functions))
         base = getattr(self.base, "packed", None)
         if not are_compiled or base is None or self.grad_base is not None:
@@ -481,7 +478,7 @@ class GeometricPath(PointsPath):
         """The gradients of log f_0 and of log f_1, both (n, d), where neither density is 0."""
         position = state.position
         if self.value_and_grad is None:
-            slope = values_of_shape("grad", self._target_gradient(position), position.shape)
+            slope = values_of_shape("grad", self.raw_gradient(position), position.shape)
         else:
             slope = state.slope
         # Leapfrog steps with any force are reversible, so that moves stay exact with none
@@ -489,16 +486,25 @@ class GeometricPath(PointsPath):
         slope = np.where(np.isfinite(slope), slope, 0.0)
         return gradients_of("grad_base", self._base_gradient(position), position), slope
 
-    def _call(self, function, position):
+    def _call(self, name, position):
+        """Values that one of the functions gives at points, spent from the budget of the fit."""
+        function = getattr(self, name)
         # A copy, in the same layout: a function may write to its argument.
         position = position.copy(order="K")
-        if self.budget is None or function is self.grad_base:
+        budget = current_budget()
+        if budget is None or name == "grad_base":
             return self._evaluate(function, position)
-        self.budget.spend(len(position))
-        began = time.perf_counter()
-        values = self._evaluate(function, position)
-        self.budget.took(len(position), time.perf_counter() - began)
-        return values
+        budget.spend(len(position))
+
+        def evaluate(points):
+            began = time.perf_counter()
+            values = self._evaluate(function, points)
+            budget.took(len(points), time.perf_counter() - began)
+            return values
+
+        if budget.memory is None:
+            return evaluate(position)
+        return budget.memory.values(name, evaluate, position, self.vectorized)
 
     def _evaluate(self, function, position):
         """Values that a function of the user's gives at points."""
@@ -511,13 +517,13 @@ class GeometricPath(PointsPath):
         hint = ""
         if self.vectorized:
             hint = "; of a function of one point say GeometricPath(..., vectorized=False)"
-        values = self._call(self.log_density, position)
+        values = self._call("log_density", position)
         return log_densities_of(self.density_name, values, position, nan_is_zero, hint)
 
     def _target_and_slope(self, position):
         """Log density (n,) and gradient (n, d) from one call, copied: the caller may reuse both."""
         assert self.value_and_grad is not None  # checked by the caller
-        found: Any = self._call(self.value_and_grad, position)
+        found: Any = self._call("value_and_grad", position)
         if not self.vectorized:
             found = tuple(zip(*found))
         if not isinstance(found, (tuple, list)) or len(found) != 2:
@@ -526,13 +532,13 @@ class GeometricPath(PointsPath):
         slope = values_of_shape("value_and_grad's gradient", found[1], position.shape)
         return log_target, slope
 
-    def _target_gradient(self, position):
-        return self._call(self.grad, position)
+    def raw_gradient(self, position):
+        return self._call("grad", position)
 
     @property
     def _base_gradient(self):
         if self.grad_base is not None:
-            return functools.partial(self._call, self.grad_base)
+            return functools.partial(self._call, "grad_base")
         return getattr(self.base, "grad_log_density", None)
 
     def _check_base(self, *, n_within: int = 1000) -> None:

@@ -13,7 +13,6 @@ from sklpf._utils.parallel import one_blas_thread
 from sklpf.paths._bases import Gaussian, Mixture, Parts, StudentT
 from sklpf.paths._box import Box
 
-_PATIENCE = 2  # parts more than the best mixture has, beyond which none is tried
 _PRECISE, _ROUGH = 1e-3, 1e-2  # gain of the last EM step in the log-likelihood of a point
 # of a base
 DEGREES_OF_FREEDOM = (30.0, 10.0, 5.0, 3.0)
@@ -42,7 +41,7 @@ def fit_parts(
     most: int,
     rng: np.random.Generator,
     covariance_type: str = "full",
-    patience: int = _PATIENCE,
+    patience: int = 2,  # parts more than the best mixture has, beyond which none is tried
     fewest: int = 1,
     is_rough: bool = False,
     *,

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from sklpf.paths._bases import Density
 
 DRAWS_OF_A_REGION = 10
-_ROUNDING_OF_SQUARES = 1e-6  # of squared distances
 # of climbs
 _SCREENING_WORK = int(2e6)  # coordinates of draws
 _START_WORK = int(2e5)  # squares of dimensions, or densities for numerical gradients
@@ -112,7 +111,7 @@ class Regions(NamedTuple):
             squares = np.empty((len(points), len(centres)))
             for r, factor in enumerate(self.factors):
                 squares[:, r] = np.sum(((points - centres[r]) @ factor.T) ** 2, axis=1)
-        parts = squares / (self.radii**2 + _ROUNDING_OF_SQUARES)
+        parts = squares / (self.radii**2 + 1e-6)  # rounding
         ranks = parts
         if self.factors is not None:
             ranks = squares / 2 - np.linalg.slogdet(self.factors)[1]

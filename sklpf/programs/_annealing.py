@@ -39,10 +39,9 @@ from sklpf.reweighting import mean_weight
 from sklpf.transitions import RowBatch, batch_rows, stream_uniforms
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
-_LARGEST_BLOCK = 32
 SETTLING = 100  # sweeps at the target before chains that begin there are reversed or taken as draws
 FEWEST_REVERSE = 10  # reverse chains
-# the standard error is aimed so many times below tol, for the pilot's noise
+# The standard error is aimed so many times below tol, for the pilot's noise.
 PILOT_NOISE_FACTOR = 1.5
 _MOST_VARIANCE = np.log(2)  # of log weights: half of the weights count
 
@@ -113,7 +112,8 @@ def anneal_populations(
     def start(path, stream, n):
         return concatenate([path.sample_base(n_particles, own) for own, _ in stream.rows()])
 
-    orders = [np.arange(len(plan.path.ladder))]
+    last = len(plan.path.ladder) - 1
+    orders = [np.r_[1 : last + 1, last]]  # where particles move; then they are weighted at the next
     groups: Any = np.arange(n_populations)[:, np.newaxis]
     if plan.transition.joins_rows:
         n = n_populations * n_particles
@@ -194,7 +194,7 @@ def _annealing(plans, orders, n, stream, blocks=None, **options) -> _Annealing:
     path = plans[0].path
     largest = path.n_chains_per_block
     if blocks is None:
-        blocks = equal_blocks(n, _LARGEST_BLOCK) if largest is None else equal_blocks(n, largest, 1)
+        blocks = equal_blocks(n, 32) if largest is None else equal_blocks(n, largest, 1)
     return _Annealing(
         plans=plans,
         keys=[plan.stream(stream).key for plan in plans],
@@ -213,7 +213,8 @@ def _run(program: _Annealing, start, n_jobs, checkpoint) -> list[Any]:
     path = program.plans[0].path
     order = program.orders[0]
     is_one = len(program.plans) == 1 and not program.keeps_steps
-    summarises = is_one and order[0] == 0 and path.base_log_partition is not None
+    is_forward = order[0] == 0 or program.n_particles > 0
+    summarises = is_one and is_forward and path.base_log_partition is not None
     carries = run_segments(
         functools.partial(program.begin, start),
         program.advance,
@@ -284,7 +285,8 @@ class _Annealing:
 
     def begin(self, start: Callable[..., Any], block: int) -> tuple:
         """Chains, log weights and acceptance of every row, summed until each of its segments ends
-        and until now; of populations the log of their mean weights, ancestors and records.
+        and until now; of populations the log of their mean weights, ancestors and records. The
+        log weights of populations are those at the next level, where they move.
         """
         n, (path, transition, stream, _) = self.batch(block, range(len(self.plans)), 0)
         state = start(path, stream, n * len(self.plans))
@@ -292,6 +294,8 @@ class _Annealing:
         log_weights = np.zeros((n, 0)) if self.keeps_steps else np.zeros(n)
         of_populations: tuple = ()
         if self.n_particles:
+            old, new = (path.log_f(state, np.full(n, level)) for level in (0, self.orders[0][0]))
+            log_weights = check_finite(log_ratio(old, new), allow_zero=path.has_boundary)
             n_populations = n // self.n_particles
             ancestors = np.tile(np.arange(self.n_particles), (n_populations, 1))
             of_populations = np.zeros(n_populations), ancestors, np.empty((n_populations, 0, 3))
@@ -317,17 +321,20 @@ class _Annealing:
             passed = levels[step - begin : step - begin + n_steps + 1]
             own_stream = stream.at(step + 1)
             if populations:
-                old, new = (path.log_f(chains.state, at) for at in passed)
-                log_weights = log_weights + log_ratio(old, new)
-                check_finite(log_weights, allow_zero=path.has_boundary)
                 chains, log_weights, populations = self._resampled(
                     path, chains, log_weights, populations, own_stream
                 )
-                passed = passed[[1, 1]]  # it moves, and gains no more
             before = transition.accepted(chains.auxiliary)
             given = 0.0 if self.keeps_steps else log_weights
             chains, gained = anneal(
-                path, transition, chains, passed, own_stream, self.reverse, given
+                path,
+                transition,
+                chains,
+                passed,
+                own_stream,
+                self.reverse,
+                given,
+                moves_first=self.n_particles > 0,
             )
             check_finite(gained, allow_zero=path.has_boundary)
             log_weights = np.column_stack([log_weights, gained]) if self.keeps_steps else gained

@@ -17,12 +17,6 @@ from sklpf.programs._programs import Chains, exchange
 from sklpf.programs._rounds import LevelRound, RoundProgram
 from sklpf.transitions import Transition
 
-# Scans between two draws: each interrupts the compiled program, for some 100 us. Short runs pause
-# more often, since fewer draws than these can't show that a region is missed.
-_SHORTEST_PAUSE = 64
-_FEWEST_DRAWS = 200
-_RENEW_EVERY = 16  # scans from one draw of the base to the next, where a path asks for them
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ExchangeRound(LevelRound):
@@ -126,7 +120,9 @@ def run_scans(
     most_records = max(1, n_kept // (len(ladders) * n_levels))
     pause = 0  # scans from one draw of a ladder to the next
     if n_draws and has_points(path):
-        shortest = min(_SHORTEST_PAUSE, max(1, n_scans * len(ladders) // _FEWEST_DRAWS))
+        # Each interrupts the compiled program, for some 100 us. Short runs pause more often, since
+        # fewer than 200 draws can't show that a region is missed.
+        shortest = min(64, max(1, n_scans * len(ladders) // 200))
         pause = max(shortest, -(-n_scans // max(1, n_draws // len(ladders))))
     program = Exchange(
         path=path,
@@ -137,7 +133,7 @@ def run_scans(
         first_sweep=first_scan,
         stride=max(RECORD_EVERY, -(-n_scans // most_records)) if n_kept else 0,
         pause=pause,
-        renewal=_RENEW_EVERY if path.renews_base else 0,
+        renewal=16 if path.renews_base else 0,  # scans from one draw of the base to the next
     )
     ladders, own, left = program.run(ladders, n_scans, path.n_moves_per_segment, stage, **options)
     check_finite(left["pair_sums"])

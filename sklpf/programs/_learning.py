@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sklpf._utils.budget import current_budget
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.progress import report
@@ -121,12 +122,79 @@ def learn(
         If hardly any base draw lies where the target has mass, of as many as are tried.
     """
     stream = Stream(key)
+    carry = _begun(path, transition, n_particles, stream, max_sweeps)
+    kept = _Kept(checkpoint, share_of_budget)
+    level, carry = kept.load(carry)  # and times at the target
+    while carry.beta < 1 and level < most_levels and carry.n_sweeps < max_sweeps:
+        if kept.is_spent:
+            break
+        level += 1
+        carry = _step_forward(path, transition, carry, stream.at(level))
+        report(functools.partial(_place, carry))
+        kept.save(level, carry)
+    drift = 0.0
+    last_stage = most_stages if carry.beta == 1 else 0
+    path = path.with_ladder([0.0, 1.0])
+    for stage in range(max(1, int(carry.stage)), last_stage + 1):
+        if carry.stage < stage:
+            carry = _explore(path, carry, stream.at(stage).of("exploring"))
+            kept.save(level, carry)
+        rng = stream.at(stage).of("proposal").generator()
+        level, carry = _stay(path, transition, carry, level, stream, rng, kept)
+        report(functools.partial(_place, carry))
+        early, late = np.array_split(carry.times, 2)
+        drift = drift_between(early, late, n_particles, n_particles)
+        is_done = drift < largest_drift and not carry.exploration_incomplete
+        if is_done or carry.n_sweeps > share_of_sweeps * max_sweeps or kept.is_spent:
+            break
+    return Learned(
+        points=_latest(carry, path),
+        found=carry.found,
+        climb_starts=carry.climb_starts,
+        drift=drift,
+        exploration_incomplete=bool(carry.exploration_incomplete),
+        beta=float(carry.beta),
+        n_sweeps=int(carry.n_sweeps),
+    )
+
+
+class _Kept:
+    """The place that particles have reached, kept in a checkpoint if there is one, with their share
+    of the budget.
+    """
+
+    def __init__(self, checkpoint: Checkpoint | None, share_of_budget: float):
+        self.checkpoint = checkpoint
+        self.budget = current_budget()
+        self.n_before = 0 if self.budget is None else self.budget.n
+        self.share_of_budget = share_of_budget
+
+    def load(self, carry: _Carry) -> tuple[int, _Carry]:
+        """The level that was saved last, and where particles stood."""
+        if self.checkpoint is None:
+            return 0, carry
+        level, carry = self.checkpoint.load("learning", carry)
+        if self.budget is not None:
+            self.budget.add(int(carry.n_evaluations))
+        return level, carry
+
+    def save(self, level: int, carry: _Carry) -> None:
+        if self.checkpoint is not None:
+            n = 0 if self.budget is None else self.budget.n - self.n_before
+            self.checkpoint.save("learning", level, carry._replace(n_evaluations=n))
+
+    @property
+    def is_spent(self) -> bool:
+        return self.budget is not None and self.budget.share > self.share_of_budget
+
+
+def _begun(path, transition, n_particles: int, stream: Stream, max_sweeps: int) -> _Carry:
+    """Particles at base draws."""
     state, climb_starts, n_drawn = _start(path, n_particles, stream, max_sweeps)
-    auxiliary = transition.start(path, state, stream)
     none = np.empty((0, path.n_dimensions))
-    carry = _Carry(
+    return _Carry(
         state=state,
-        auxiliary=auxiliary,
+        auxiliary=transition.start(path, state, stream),
         beta=0.0,
         log_step=float(np.log(transition.first_step(path.n_dimensions))),
         n_sweeps=n_drawn,
@@ -139,62 +207,20 @@ def learn(
         stage=0,
         n_evaluations=0,
     )
-    level = 0  # and times at the target
-    budget = path.budget
-    n_before = 0 if budget is None else budget.n
 
-    def keep(carry):
-        if checkpoint is not None:
-            n = 0 if budget is None else budget.n - n_before
-            checkpoint.save("learning", level, carry._replace(n_evaluations=n))
 
-    if checkpoint is not None:
-        level, carry = checkpoint.load("learning", carry)
-        if budget is not None:
-            budget.add(int(carry.n_evaluations))
-
-    def is_spent():
-        return budget is not None and budget.share > share_of_budget
-
-    while carry.beta < 1 and level < most_levels and carry.n_sweeps < max_sweeps:
-        if is_spent():
-            break
+def _stay(path, transition, carry, level, stream, rng, kept: _Kept) -> tuple[int, _Carry]:
+    """Particles that move at the target as often as they are to forget where they were."""
+    n_effective = len(np.unique(carry.fitted, axis=0))
+    proposal = fit_base(carry.fitted, n_effective, path.bounds, rng)
+    while len(carry.times) < carry.n_times and not (kept.is_spent and len(carry.times) > 1):
         level += 1
-        carry = _step_forward(path, transition, carry, stream.at(level))
-        report(functools.partial(_place, carry))
-        keep(carry)
-    drift = 0.0
-    last_stage = most_stages if carry.beta == 1 else 0
-    path = path.with_ladder([0.0, 1.0])
-    for stage in range(max(1, int(carry.stage)), last_stage + 1):
-        if carry.stage < stage:
-            carry = _explore(path, carry, stream.at(stage).of("exploring"))
-            keep(carry)
-        rng = stream.at(stage).of("proposal").generator()
-        n_effective = len(np.unique(carry.fitted, axis=0))
-        proposal = fit_base(carry.fitted, n_effective, path.bounds, rng)
-        while len(carry.times) < carry.n_times and not (is_spent() and len(carry.times) > 1):
-            level += 1
-            own = stream.at(level).of("at the target")
-            carry = _forget(path, transition, carry, own, proposal)
-            new = np.column_stack([path.position(carry.state), path.ends(carry.state)[1]])
-            carry = carry._replace(times=np.concatenate([carry.times, new[np.newaxis]]))
-            keep(carry)
-        report(functools.partial(_place, carry))
-        early, late = np.array_split(carry.times, 2)
-        drift = drift_between(early, late, n_particles, n_particles)
-        is_done = drift < largest_drift and not carry.exploration_incomplete
-        if is_done or carry.n_sweeps > share_of_sweeps * max_sweeps or is_spent():
-            break
-    return Learned(
-        points=_latest(carry, path),
-        found=carry.found,
-        climb_starts=carry.climb_starts,
-        drift=drift,
-        exploration_incomplete=bool(carry.exploration_incomplete),
-        beta=float(carry.beta),
-        n_sweeps=int(carry.n_sweeps),
-    )
+        own = stream.at(level).of("at the target")
+        carry = _forget(path, transition, carry, own, proposal)
+        new = np.column_stack([path.position(carry.state), path.ends(carry.state)[1]])
+        carry = carry._replace(times=np.concatenate([carry.times, new[np.newaxis]]))
+        kept.save(level, carry)
+    return level, carry
 
 
 def _start(

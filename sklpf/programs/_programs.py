@@ -170,11 +170,22 @@ def _run_compiled(program, path, model, chains, levels, *arguments) -> Chains:
 
 # ---- programs
 @_compiled_first
-def anneal(path, transition, chains, levels, stream, reverse=False, log_weights=0.0, model=None):
+def anneal(
+    path,
+    transition,
+    chains,
+    levels,
+    stream,
+    reverse=False,
+    log_weights=0.0,
+    moves_first=False,
+    model=None,
+):
     """Move through levels (n_sweeps + 1, n) and sum the increments of log f (Neal 2001).
 
     Forward: the increment from levels[t] to levels[t + 1], then a move at levels[t + 1].
-    Reverse: the reversed move at levels[t], then the increment.
+    Reverse: the reversed move at levels[t], then the increment. With `moves_first` as in reverse,
+    but by the move itself.
 
     Returns
     -------
@@ -183,17 +194,18 @@ def anneal(path, transition, chains, levels, stream, reverse=False, log_weights=
         Added to those that are given.
     """
     state, auxiliary, _ = chains
+    moves_first = moves_first or reverse
     log_weights = np.zeros(n_chains(state)) + log_weights
     if model is not None:
-        order = path.ladder[levels], reverse, stream.keys, log_weights
+        order = path.ladder[levels], reverse, moves_first, stream.keys, log_weights
         return _run_compiled("anneal", path, model, chains, levels[-1], *order), log_weights
     for t in range(len(levels) - 1):
         now = stream.at(stream.step + t)
-        if reverse:
-            state, auxiliary = transition.move(path, state, auxiliary, levels[t], now, reverse=True)
+        if moves_first:
+            state, auxiliary = transition.move(path, state, auxiliary, levels[t], now, reverse)
         old = path.log_f(state, levels[t])
         log_weights += log_ratio(old, path.log_f(state, levels[t + 1]))
-        if not reverse:
+        if not moves_first:
             state, auxiliary = transition.move(path, state, auxiliary, levels[t + 1], now)
     return Chains(state, auxiliary, levels[-1]), log_weights
 

@@ -21,7 +21,6 @@ from scipy.special import log_softmax, logsumexp, softmax
 
 from sklpf._utils.numbers import Array
 
-_ROWS = 10_000  # of states at once
 _FLAT = 1e-200  # the least slope that is told from 0
 
 
@@ -165,7 +164,7 @@ def node_sums(log_weights: NDArray, ladder: NDArray, gains: NDArray) -> NodeSums
     NodeSums
         The sums of every chain.
     """
-    n_parts = -(-gains.shape[1] // _ROWS)
+    n_parts = -(-gains.shape[1] // 10_000)
     chains = [
         _stack([_sums(log_weights, ladder, part) for part in np.array_split(chain, n_parts)])
         for chain in gains

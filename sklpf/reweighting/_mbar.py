@@ -11,9 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklpf._utils.numbers import Array, as_float64
 from sklpf.uncertainty import log_mean_exp
 
-_FIXED_POINT_STEPS = 4
-_TOLERANCE = 1e-9  # nats by which a log normaliser may change in the last step
-_SMALLEST_STEP = 1e-3  # of Newton's
 _BLOCK = 2**16  # entries of the vectors at once, which stay in the cache
 
 
@@ -60,7 +57,7 @@ def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None):
         zeta = np.array(start, dtype=float)[sampled]
     else:
         zeta = np.zeros(len(sampled))
-        for _ in range(_FIXED_POINT_STEPS):
+        for _ in range(4):
             zeta = _self_consistent(used, n, zeta)
 
     def evaluate(zeta):
@@ -70,8 +67,8 @@ def mbar(vectors: ArrayLike, counts: ArrayLike, start: ArrayLike | None = None):
     zeta = minimise(
         evaluate,
         zeta,
-        tol=_TOLERANCE,
-        smallest=_SMALLEST_STEP,
+        tol=1e-9,  # nats by which a log normaliser may change in the last step
+        smallest=1e-3,
         fallback=lambda zeta: _self_consistent(used, n, zeta) - zeta,
     )
     everywhere = np.zeros(len(counts))

@@ -15,8 +15,6 @@ from scipy.special import expit, log_expit
 from sklpf._utils.numbers import Array, as_float64
 from sklpf.uncertainty import log_mean_exp, standard_error
 
-_MOST_STEPS = 2000  # of halving an interval of any two float64
-
 
 class MeanWeight(NamedTuple):
     """Log of a mean weight, and how sure it is.
@@ -195,7 +193,8 @@ def bar(
         )
 
     low, high = _bracket(excess, _log_sum(u) - np.log(len(u)), np.log(len(r)) - _log_sum(r))
-    return float(brentq(excess, low, high, xtol=1e-12, rtol=1e-14, maxiter=_MOST_STEPS))
+    # Halving an interval of any two float64 takes fewer than 2000 steps.
+    return float(brentq(excess, low, high, xtol=1e-12, rtol=1e-14, maxiter=2000))
 
 
 def overlap(

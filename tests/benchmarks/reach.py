@@ -1,7 +1,7 @@
 """How far do the evidences of the guide's first advice reach, beside those of other libraries?
 
     python tests/benchmarks/reach.py [--seeds 20] [--slow-seeds 3] [--results reach.jsonl]
-    [--problems NAME ...] [--methods NAME ...] [--limit 60] [--truths | --report]
+    [--problems NAME ...] [--methods NAME ...] [--limit 60] [--target 0.03] [--truths | --report]
 
 Each problem is a log likelihood in normal coordinates: z ~ N(0, I) under the prior. The true log Z
 is quadrature's, of the logistic regression importance sampling's. Methods are at their defaults;
@@ -14,7 +14,9 @@ Rosenbrock's function and the 45 effects are slow, and have seeds of their own n
 Markdown.
 
 Evaluations to 0.1 nats are those of a run times the square of its standard error over 0.1; of
-blackjax, which states none, of its error. Gradients count as one each.
+blackjax, which states none, of its error. Gradients count as one each. With a target other than 0.1
+samplers have live points, draws or particles in inverse proportion to its square, of what is their
+default for 0.1, so that little is left to scale.
 """
 
 from __future__ import annotations
@@ -367,6 +369,7 @@ PROBLEMS = {
     "linear regression": linear,
     "logistic regression": logistic,
 }
+TARGET = 0.1  # nats
 SLOW = ("horseshoe, 21-D", "Rosenbrock, 10-D", "Poisson, 45 effects")
 
 
@@ -375,6 +378,11 @@ def make(name):
     """Return the problem and its true log Z."""
     problem = PROBLEMS[name]()
     return problem, problem.truth()
+
+
+def times(number, fewest=50):
+    """A default number of points, for the error that is aimed at."""
+    return max(fewest, round(number * (0.1 / TARGET) ** 2))
 
 
 class Counted:
@@ -501,6 +509,7 @@ def dynesty(name, seed):
         lambda z: float(log_likelihood(z[np.newaxis])[0]),
         ndtri,
         problem.n_dimensions,
+        nlive=times(500),
         rstate=np.random.default_rng(seed),
     )
     sampler.run_nested(print_progress=False)
@@ -517,7 +526,7 @@ def nautilus(name, seed):
         ndtri, log_likelihood, n_dim=problem.n_dimensions, vectorized=True, pass_dict=False,
         seed=seed,
     )  # fmt: skip
-    sampler.run()
+    sampler.run(n_eff=10_000 if TARGET == 0.1 else 1 / TARGET**2)
     error = 1 / np.sqrt(max(sampler.n_eff, 1))
     return sampler.log_z, error, log_likelihood.n_points, {}
 
@@ -530,7 +539,7 @@ def ultranest(name, seed):
     log_likelihood = Counted(as_numpy(problem.log_likelihood))
     names = [f"z{i}" for i in range(problem.n_dimensions)]
     sampler = ReactiveNestedSampler(names, log_likelihood, ndtri, vectorized=True)
-    results = sampler.run(show_status=False, viz_callback=False)
+    results = sampler.run(show_status=False, viz_callback=False, min_num_live_points=times(400))
     return results["logz"], results["logzerr"], log_likelihood.n_points, {}
 
 
@@ -541,7 +550,7 @@ def pocomc(name, seed):
     log_likelihood = Counted(as_numpy(problem.log_likelihood))
     prior = Prior([norm()] * problem.n_dimensions)
     sampler = Sampler(prior, log_likelihood, vectorize=True, random_state=seed)
-    sampler.run(progress=False)
+    sampler.run(n_total=times(4096), n_evidence=times(4096), progress=False)
     log_z, error = sampler.evidence()
     return log_z, error, log_likelihood.n_points, {}
 
@@ -578,7 +587,8 @@ def compiled_smc(name, n_leapfrog=10, n_moves=10):
     return smc.init, jax.jit(smc.step), n_leapfrog * n_moves
 
 
-def blackjax_smc(name, seed, n_particles=1000):
+def blackjax_smc(name, seed):
+    n_particles = times(1000)
     init, step, n_gradients = compiled_smc(name)
     key = jax.random.PRNGKey(seed)
     key, first = jax.random.split(key)
@@ -595,9 +605,9 @@ def blackjax_smc(name, seed, n_particles=1000):
 
 METHODS = {
     "explored": prior_transform(
-        functools.partial(ImportanceSampling, proposal="explored", tol=0.1)
+        lambda **seed: ImportanceSampling(200_000, proposal="explored", tol=TARGET, **seed)
     ),
-    "UntilTrusted": prior_transform(functools.partial(UntilTrusted, tol=0.1)),
+    "UntilTrusted": prior_transform(lambda **seed: UntilTrusted(tol=TARGET, **seed)),
     "AdaptiveSMC": prior_transform(AdaptiveSMC),
     "AdaptiveSMC, longer": prior_transform(functools.partial(AdaptiveSMC, max_sweeps=10_000_000)),
     "SMC": prior_transform(SMC),
@@ -681,7 +691,7 @@ def report(rows):
         cells[row["problem"], row["method"]].append(row)
     print(
         "| problem | method | runs | error (rms) | stated | converged | of these cover |"
-        " evaluations to 0.1 nats | seconds |\n" + "|---" * 9 + "|"
+        f" evaluations to {TARGET} nats | seconds |\n" + "|---" * 9 + "|"
     )
     for name in PROBLEMS:
         for method in METHODS:
@@ -697,7 +707,7 @@ def report(rows):
             converged = [row for row in fine if row.get("converged", True)]
             covered = sum(covers(row) for row in converged)
             size = off if np.isnan(stated) else stated
-            n_points = np.mean([row["n_points"] for row in fine]) * (size / 0.1) ** 2
+            n_points = np.mean([row["n_points"] for row in fine]) * (size / TARGET) ** 2
             seconds = np.median([row["seconds"] for row in fine])
             says = f"{len(converged)}" if method not in OTHERS else "–"
             covered = "–" if np.isnan(stated) else covered
@@ -724,9 +734,12 @@ def main():
     parser.add_argument("--problems", nargs="*", default=[])
     parser.add_argument("--methods", nargs="*", default=[])
     parser.add_argument("--limit", type=int, default=60)
+    parser.add_argument("--target", type=float, default=0.1)
     parser.add_argument("--truths", action="store_true")
     parser.add_argument("--report", action="store_true")
     args = parser.parse_args()
+    global TARGET
+    TARGET = args.target
     if args.truths:
         for name in args.problems or PROBLEMS:
             started = time.time()

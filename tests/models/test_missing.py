@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 from scipy.stats import norm
 
-from sklpf import AIS, BernoulliRBM, CategoricalRBM, GaussianRBM
+from sklpf import AIS, BernoulliRBM, BoltzmannMachine, CategoricalRBM, GaussianRBM
+from sklpf.interop import from_decoder
 from sklpf.models import _missing
 
 NAN = np.nan
@@ -39,6 +40,11 @@ def gaussian():
     sizes = (3, 4), 4, 3
     parameters = (rng.normal(size=size) for size in sizes)
     return GaussianRBM.from_parameters(*parameters, variances=[1.0, 0.5, 2.0, 0.3], random_state=0)
+
+
+def decoder():
+    options = {"likelihood": "gaussian", "noise_std": 1.0}
+    return from_decoder(lambda z: 2 * z, 1, pullback=lambda z, g: 2 * g, **options)
 
 
 def all_rows(model):
@@ -206,9 +212,9 @@ def test_rows_that_are_not_enumerated_are_imputed_by_chains(make, not_enumerated
 
 
 def test_imputations_of_another_seed_are_other_draws(not_enumerated):
-    """Of 40 equal rows some differ: they share no pool of draws."""
+    """Of 20 equal rows some differ: they share no pool of draws."""
     model = binary()
-    X = np.repeat(model.sample(1, random_state=0).astype(float), 40, axis=0)
+    X = np.repeat(model.sample(1, random_state=0).astype(float), 20, axis=0)
     X[:, :4] = NAN
     first, again, other = (model.impute(X, random_state=seed) for seed in (0, 0, 1))
     assert np.array_equal(first, again)
@@ -330,6 +336,15 @@ def test_draws_are_frames_where_set_output_asks_for_them():
     filled = model.impute(X, random_state=0)
     assert list(filled.columns) == list(X.columns)
     assert filled.notna().all(axis=None)
+
+
+@pytest.mark.parametrize("model", [decoder(), BoltzmannMachine.from_parameters([[0.0]], [0.0])])
+def test_draws_of_models_that_transform_nothing_are_frames_too(model):
+    pytest.importorskip("pandas")
+    assert list(model.set_output(transform="pandas").sample(2, random_state=0).columns) == ["x0"]
+    assert isinstance(model.set_output(transform="default").sample(2), np.ndarray)
+    with pytest.raises(ValueError, match="transform must be one of"):
+        model.set_output(transform="arrow")
 
 
 def test_missing_values_are_not_taken_from_sparse_rows():

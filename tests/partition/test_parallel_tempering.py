@@ -158,3 +158,18 @@ def test_ladders_that_keep_their_log_partition_are_in_different_modes():
     with pytest.warns(ConvergenceWarning, match="more between ladders than between the halves"):
         tempering.fit(replace(run, last=replace(run.last, pair_sums=pair_sums)))
     assert sum("different modes" in reason for reason in tempering.result_.reasons) == 1
+
+
+def test_the_error_is_the_median_of_three_rounds_by_the_sweeps_of_each_without_the_pilot():
+    base = Gaussian(np.zeros(2), 1.0)
+    path = GeometricPath(lambda x: -0.5 * ((x - 1.0) ** 2).sum(axis=1), base=base)
+    options = {"n_ladders": 4, "n_temperatures": 4, "n_sweeps": 112, "random_state": 0}
+    run = quietly(ParallelTempering(transition=RandomWalk(), **options), path).run_
+    assert run.sweeps["pilot"] > 0
+    history = run.history * [1, 100, 1]  # so that the first rounds decide
+    result = replace(run, history=history).read()
+    own = result.diagnostics["curve_std_error"][-1]
+    lengths = 4 * 4 * np.array([28, 28, 56])
+    assert sum(lengths) + run.sweeps["pilot"] == run.n_sweeps
+    scaled = [*history[:, 1], own] * np.sqrt(lengths / lengths[-1])
+    assert result.std_error == pytest.approx(np.median(scaled))

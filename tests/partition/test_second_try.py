@@ -23,6 +23,7 @@ from sklpf import (
     ParallelTempering,
 )
 from sklpf.models import RBMPath
+from sklpf.partition import BAR
 
 DISTANCE = 14.0
 
@@ -172,3 +173,18 @@ def test_chains_at_a_base_of_several_parts_are_drawn_anew(estimator):
     assert abs(estimator.log_partition_) < 4 * estimator.log_partition_std_error_
     assert estimator.log_partition_std_error_ < 0.1
     assert estimator.converged_ or isinstance(estimator, RTS)
+
+
+def test_the_second_try_of_a_given_sampler_has_other_random_numbers(monkeypatch):
+    """Also where the sampler has a seed of its own."""
+    seeds = []
+    sample = ParallelTempering._sample
+
+    def noted(self, path, seed):
+        seeds.append(seed)
+        return sample(self, path, seed)
+
+    monkeypatch.setattr(ParallelTempering, "_sample", noted)
+    quietly(BAR(sampler=ParallelTempering(4, 6, 128, random_state=0)), path(ours=True))
+    assert len(seeds) > 1
+    assert len(set(seeds)) == len(seeds)

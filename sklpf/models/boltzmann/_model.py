@@ -21,6 +21,7 @@ from sklpf._utils.sklearn import (
     NOT_NEGATIVE,
     POSITIVE,
     BaseEstimator,
+    DrawsInContainer,
     Interval,
     StrOptions,
     at_least,
@@ -47,7 +48,7 @@ from sklpf.training import train, warn_unsettled
 
 
 @dataclass(eq=False, repr=False)
-class BoltzmannMachine(LogLikelihoodMixin, BaseEstimator):
+class BoltzmannMachine(LogLikelihoodMixin, DrawsInContainer, BaseEstimator):
     """Boltzmann machine without hidden units, the pairwise maximum-entropy model of binary data.
 
     p(x) = exp(b @ x + x @ J @ x / 2) / Z for x of 0 and 1, with b = `intercept_` and symmetric

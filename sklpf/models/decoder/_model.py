@@ -13,7 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.numbers import LARGEST, Array, Integers, check_count, check_finite, check_scale
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import POSITIVE, BaseEstimator, StrOptions, at_least
+from sklpf._utils.sklearn import (
+    POSITIVE,
+    BaseEstimator,
+    DrawsInContainer,
+    StrOptions,
+    at_least,
+    in_container,
+)
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import all_or_nothing
 from sklpf.models.decoder._network import (
@@ -34,7 +41,7 @@ _LARGEST_LOG_VARIANCE = 2 * np.log(LARGEST)
 
 
 @dataclass(eq=False, repr=False)
-class DecoderModel(RowLikelihoodMixin, BaseEstimator):
+class DecoderModel(RowLikelihoodMixin, DrawsInContainer, BaseEstimator):
     """Rows x ~ p(x | decoder(z)) with latent variables z ~ N(0, I); `score` is a log-likelihood.
 
     `sklpf.interop.from_decoder` makes it, ready to score. The decoder is never changed: `fit` only
@@ -259,10 +266,11 @@ class DecoderModel(RowLikelihoodMixin, BaseEstimator):
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
+            A frame where `set_output` asks for one.
         """
         check_is_fitted(self)
         check_count(n_samples, "n_samples")
-        return self._draw(n_samples, random_state)[1]
+        return in_container(self, self._draw(n_samples, random_state)[1])
 
     def _draw(self, n, random_state):
         """Latent variables (n, n_latents) and rows (n, n_features) drawn from the model."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from sklpf._utils.limits import LOG_2
 from sklpf._utils.numbers import LOG_TAU, Array, Booleans, as_float64, check_positive
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, check_layers
@@ -15,7 +16,6 @@ from sklpf.models.boltzmann import BoltzmannPath
 from sklpf.paths import CompiledDensityPath, Gaussian, Points, check_ladder, read_only
 from sklpf.uncertainty import log_mean_exp
 
-_LOG2 = np.log(2.0)
 _FAR = 7.0  # standard deviations that no normal number of the kernels exceeds
 
 
@@ -129,7 +129,7 @@ class GaussianRBMPath(UnitsPath):
     def _base_constant(self) -> float:
         n_hidden, n_visible = self.components.shape
         log_norm = 0.5 * (n_visible * LOG_TAU + np.log(self.base_variance).sum())
-        return float(log_norm + n_hidden * _LOG2)
+        return float(log_norm + n_hidden * LOG_2)
 
     @property
     def _sum_of_terms(self) -> float:  # type: ignore[override]

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from sklpf._utils.limits import LOG_2
 from sklpf._utils.random import FIRST as _HIDDEN
 from sklpf._utils.random import SECOND as _VISIBLE
 from sklpf.kernels import (
@@ -27,8 +28,6 @@ from sklpf.kernels import (
 from sklpf.kernels import _programs as programs
 from sklpf.kernels._densities import evaluate_density
 from sklpf.kernels._random import normals
-
-_LOG2 = math.log(2.0)
 
 
 class Packed(NamedTuple):
@@ -111,7 +110,7 @@ def _sweep(model, state, betas, reverse, keys, work):
 
 @implements(programs.log_base, Packed)
 def _log_base(model, state, c):
-    return state.start[c] + state.field.shape[1] * _LOG2
+    return state.start[c] + state.field.shape[1] * LOG_2
 
 
 @implements(programs.log_ratios, Packed)

@@ -12,7 +12,6 @@ from sklpf._utils.sklearn import at_least
 from sklpf._utils.validation import check_fitted, check_parameter, check_vector
 from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
 from sklpf.models.mcrbm._path import MeanCovariancePath, Units, sigmoid
-from sklpf.partition import HAIS
 from sklpf.paths import density_at
 
 _POOLING = 0.01  # share of the weights that training starts from
@@ -147,7 +146,6 @@ class MeanCovarianceRBM(EnergyBasedModel):
     n_covariance: int | None = None
     n_mean: int | None = None
 
-    _monitor = HAIS(400, 200, checks=False, random_state=0)
     _rescale_chains = True  # rows with all covariance units on are short, with few on they are long
     _parameter_constraints = {
         **EnergyBasedModel._parameter_constraints,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
+from sklpf._utils.limits import LOG_2
 from sklpf._utils.numbers import Array, Array32, Bits, Integers, as_float64, check_finite
 from sklpf._utils.random import Stream
 from sklpf.models._density_ratio_path import N_GROUPS, draw_alarms
@@ -22,7 +23,6 @@ from sklpf.partition import ParallelTempering
 from sklpf.paths import KernelPath, check_ladder, read_only
 from sklpf.uncertainty import between_groups
 
-_LOG2 = np.log(2)
 _WORK_PER_SEGMENT = 2e10  # weights times sweeps, about a second
 
 # Of paths from one model to another.
@@ -182,7 +182,7 @@ class RBMTrajectoryPath(CheckpointsPath):
         self.visible = parameters[:, -1, :-1]
         self.constants = np.zeros(n + 2)
         self.visible_units = target.visible_units
-        self.constants[0] = -self.visible_units.log_norms(logits) - len(last[:-1]) * _LOG2
+        self.constants[0] = -self.visible_units.log_norms(logits) - len(last[:-1]) * LOG_2
         self.target = target
         self.base_is_ours = target.base_is_ours
         self.cheaper_path = target

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 
 from sklpf._utils.layout import aligned_zeros
+from sklpf._utils.limits import LOG_2
 from sklpf._utils.numbers import Array, Array32, Bits, as_float64, check_option
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import (
@@ -25,7 +26,6 @@ from sklpf.models._enumerable_path import (
 )
 from sklpf.paths import Regions, check_ladder, read_only
 
-_LOG2 = np.log(2.0)
 _HIDDEN_UNITS = BinaryUnits()
 _ROWS_AT_ONCE = 1000
 _WEIGHTS_IN_CACHE = 1_000_000
@@ -151,7 +151,7 @@ class RBMPath(PathWithRegions):
             visible_bias=aligned(self.intercept_visible),
             logits=aligned(self.logits),
             log_weights=read_only(self.log_weights),
-            base_constant=float(log_norms[0] + len(self.components) * _LOG2),
+            base_constant=float(log_norms[0] + len(self.components) * LOG_2),
             starts=read_only(self.visible_units.starts, np.int64),
             joint=self.joint,
         )
@@ -404,7 +404,7 @@ class RBMPath(PathWithRegions):
             out = np.empty(1 << n_low)
             rows = np.ascontiguousarray(rows)
             enumerate_states(rows, hidden, visible.copy(), starts, block, n_low, out)
-            constant = self.visible_units.log_norms(logit) + len(self.components) * _LOG2
+            constant = self.visible_units.log_norms(logit) + len(self.components) * LOG_2
             parts.append(out + (log_weight - (1 - beta) * constant))
         return functools.reduce(np.logaddexp, parts)
 

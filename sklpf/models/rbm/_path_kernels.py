@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from sklpf._utils import random as _random
+from sklpf._utils.limits import LOG_2
 from sklpf.kernels import (
     BORROWS,
     SUMS,
@@ -41,7 +42,6 @@ _HIDDEN = np.int64(_random.FIRST)
 _VISIBLE = np.int64(_random.SECOND)
 _PART = np.int64(_random.ACCEPT)
 _REFRESH = 256
-_LOG2 = math.log(2.0)
 _FACTORS = 512  # of 1 to 2, whose product is a float64
 _FACTORS32 = 64  # whose product is a float32
 
@@ -310,7 +310,7 @@ def _sweep(model, state, betas, reverse, keys, work):
 def _log_base(model, state, c):
     """a @ v - sum_i log(1 + e^a_i), less n log 2 with h kept."""
     n = state.h.shape[1]
-    summed = 0.0 if model.joint else n * _LOG2
+    summed = 0.0 if model.joint else n * LOG_2
     field = state.hidden_field[c]
     own = np.float64(field[n + 1]) - model.base_constant + summed
     return own + _log_base_ratio(model.log_weights, field, n, 0.0)

@@ -30,8 +30,7 @@ if TYPE_CHECKING:
     from sklpf.partition._result import PartitionResult, Run
     from sklpf.partition.weights import AnnealingRun
 
-_LEAST_MASS = np.log(0.002)  # of a region that a second base covers, over Z
-_SHARE_OF_BUDGET = 0.8  # of what is left of one, for climbs
+LEAST_MASS = np.log(0.002)  # of a region that a base is made to cover, over Z
 _LARGEST = 50.0  # nats, where a run has missed nearly everything
 
 
@@ -62,7 +61,7 @@ class MissedMass(Finding):
         path, evaluations = work.path.counted()
         budget = current_budget()
         if budget is not None:
-            path.most_search_evaluations = _SHARE_OF_BUDGET * budget.left()
+            path.most_search_evaluations = 0.8 * budget.left()
         regions = path.regions(work.stream("regions"))
         found = cls(
             regions=regions,
@@ -158,7 +157,7 @@ def regions_to_cover(path: Path, run: Run, result: PartitionResult) -> list[Regi
         return []
     masses = np.logaddexp.reduce(run.regions.log_masses, axis=1)
     masses -= np.log(run.regions.log_masses.shape[1]) + result.log_partition
-    everything = certain | set(np.flatnonzero(masses > _LEAST_MASS).tolist())
+    everything = certain | set(np.flatnonzero(masses > LEAST_MASS).tolist())
     attempts = [everything] if everything == certain else [everything, certain]
     return [run.regions.take(sorted(places)) for places in attempts if places]
 

@@ -25,7 +25,6 @@ _MOST_AXES = 100  # along which rays go
 _GROWTH = 0.1
 _FLAT = 1e-3  # s below which f is flat
 _LOG_LARGEST = np.log(np.finfo(np.float64).max)  # of a distance
-_REACH = 1e3  # scales of the base, within which a boundary of the support is looked for
 _SHARES = 10.0 ** -np.arange(2, 10)  # of the distance from a scout to the boundary
 
 
@@ -311,7 +310,8 @@ def _to_boundary(
     rays = _AxisRays(points, axes, np.resize([-1.0, 1.0], len(axes)))
     outside = np.asarray(path.bounds)[(rays.sign > 0).astype(int), rays.axis]
     is_side = np.isfinite(outside)
-    reach = rays.at_start + rays.sign * _REACH * np.asarray(path.base.scale)[rays.axis]
+    # A boundary of the support is looked for within a thousand scales of the base.
+    reach = rays.at_start + rays.sign * 1e3 * np.asarray(path.base.scale)[rays.axis]
     outside = np.where(is_side, outside, reach)
     inside = np.where(is_side, outside, rays.at_start)
     ends = is_side.copy()

@@ -14,8 +14,6 @@ from sklpf.partition._result import PartitionResult, single_result, total_cost
 from sklpf.partition.alarms import raised, threshold
 from sklpf.uncertainty import MATERIAL_DIFFERENCE, Variance
 
-_SMALLEST = 1e-12  # nats
-
 
 def pool(runs: Sequence[Any]) -> PartitionResult:
     """Pool independent runs of one log Z: their weighted mean, and an interval for it.
@@ -100,7 +98,7 @@ def pool(runs: Sequence[Any]) -> PartitionResult:
     weights = np.zeros(len(results))
     if len(kept):
         value = values[kept]
-        error = np.maximum(errors[kept], _SMALLEST)
+        error = np.maximum(errors[kept], 1e-12)
         degrees = np.array([results[i].degrees_of_freedom for i in kept], dtype=float)
         planned, known_by = _planned_variances([results[i] for i in kept], error, degrees)
         agreement = _agreement(value, 1 / planned, known_by, degrees.sum())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import math
 import os
@@ -45,8 +44,6 @@ from sklpf.partition.weights import (
 )
 from sklpf.paths import GeometricPath, defensive, fit_base, has, is_own_density
 
-_MOST_DRAWS = 200_000  # of an explored cover
-
 
 @dataclass(eq=False, repr=False)
 class UntilTrusted(PartitionEstimator):
@@ -77,6 +74,9 @@ class UntilTrusted(PartitionEstimator):
         The attempt that would take more ends with the best number that it has, and is not trusted.
     max_seconds : float or None, default=None
         The same of wall time. A run that was interrupted counts anew.
+    warm_start : bool, default=False
+        As in `ImportanceSampling`, of all attempts. Moves that run in other processes are made
+        again.
     checkpoint : str, path-like or None, default=None
         As in `AIS`: the directory of each estimator whose own is None, if it keeps segments and its
         `random_state` is None or an int. All stay there until the last attempt is over: what
@@ -132,6 +132,7 @@ class UntilTrusted(PartitionEstimator):
     max_evaluations: int | None = None
     max_seconds: float | None = None
     _: KW_ONLY
+    warm_start: bool = False
     checkpoint: str | os.PathLike[str] | None = None
     random_state: int | np.random.RandomState | None = None
     n_jobs: int | None = None
@@ -141,6 +142,7 @@ class UntilTrusted(PartitionEstimator):
         "estimators": "no_validation",
         "tol": [POSITIVE],
         **BUDGET,
+        "warm_start": ["boolean"],
         **{name: SAMPLING[name] for name in ("checkpoint", "random_state", "n_jobs", "verbose")},
     }
 
@@ -174,11 +176,8 @@ class UntilTrusted(PartitionEstimator):
         return self._fit(path, draws)._warn()
 
     def _estimate(self, path, seed) -> PartitionResult:
-        budget = Budget(self.max_evaluations, self.max_seconds, current_budget())
-        if is_own_density(path):
-            path = copy.copy(path)
-            path.budget = budget
-        elif self.max_evaluations is not None:
+        budget = Budget(self.max_evaluations, self.max_seconds, current_budget(), self._memory)
+        if self.max_evaluations is not None and not is_own_density(path):
             raise evaluations_of_own_densities(path)
         with within(budget):
             return self._attempts(path, seed, budget)
@@ -248,7 +247,7 @@ class UntilTrusted(PartitionEstimator):
         else:
             first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]
         if not bridges and path.n_dimensions <= few_dimensions:
-            first = [ImportanceSampling(_MOST_DRAWS, proposal="explored", tol=self.tol), *first]
+            first = [ImportanceSampling(200_000, proposal="explored", tol=self.tol), *first]
         return [*bridges, *first, *tempering]
 
     def _start(self, path, seed) -> Any:

@@ -56,17 +56,6 @@ from sklpf.uncertainty import (
 # nats by which a ratio may differ from its reference; sums of exp are cut off beyond 600
 MOST_SHIFTED = 300.0
 _SHORTEST_ROUND = 16
-# levels that "auto" chooses between
-_FEWEST = 6
-_MOST = 60
-# scans of the rounds that follow where ladders disagree, in those of the last one: with them a run
-# has four times the sweeps
-_CONTINUED = (2, 4)
-_MOST_KEPT = 20_000  # states of which a round keeps vectors
-# A round in which no ladder goes round is the last one where none to come is more than so many
-# times as long: that all ladders then go round in that has a chance of 0.2 % at most. A round tells
-# something if it has as many scans as a walk by chance over the levels takes steps.
-_HOPELESS = 4
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -407,7 +396,8 @@ class ParallelTempering(SamplingEstimator):
         history = NO_ROUNDS
         schedule = _Schedule(doubling(self.n_sweeps, _SHORTEST_ROUND), self.tol)
         for i, n_scans in enumerate(schedule.lengths):  # to which more may be added
-            n_kept = _MOST_KEPT if self.tol is not None or schedule.may_be_hopeless(i) else 0
+            # states of which the round keeps vectors
+            n_kept = 20_000 if self.tol is not None or schedule.may_be_hopeless(i) else 0
             ladders, last = run_scans(
                 path,
                 transition,
@@ -485,7 +475,7 @@ class ParallelTempering(SamplingEstimator):
             return path, -curve
         n_levels = len(path.ladder)
         if self.n_temperatures == "auto" and isinstance(self.ladder, str) and not fixed:
-            n_levels = int(np.clip(np.ceil(2 * rejection.sum()) + 1, _FEWEST, _MOST))
+            n_levels = int(np.clip(np.ceil(2 * rejection.sum()) + 1, 6, 60))
         moved = path.with_ladder(respace(path.ladder, rejection, n_levels))
         return moved, -PchipInterpolator(path.ladder, curve)(moved.ladder)
 
@@ -514,8 +504,10 @@ class _Schedule:
     continued_from: int = 0
 
     def may_be_hopeless(self, i: int) -> bool:
-        """True if a round in which no ladder goes round says that none will."""
-        return _HOPELESS * self.lengths[i] >= self.lengths[-1]
+        """True if a round in which no ladder goes round says that none will: where none to come is
+        more than four times as long, all ladders go round in it with a chance of 0.2 % at most.
+        """
+        return 4 * self.lengths[i] >= self.lengths[-1]
 
     def is_over(self, i: int, run: ExchangeRun) -> bool:
         """True if the run ends with round i; after the last one, rounds may be added."""
@@ -525,6 +517,7 @@ class _Schedule:
             self.n_precise = self.n_precise + 1 if is_precise else 0
             if self.n_precise == 2:
                 return True
+        # A round tells something if it has as many scans as a walk by chance over the levels takes.
         is_long = self.lengths[i] >= len(run.ladder) ** 2
         if self.may_be_hopeless(i) and is_long and not run.last.round_trips.any():
             return True
@@ -538,7 +531,7 @@ class _Schedule:
         n_scans = self.lengths[-1]
         if tests.only_differ and not self.continued_from:
             self.continued_from = sum(self.lengths)
-            self.lengths += [factor * n_scans for factor in _CONTINUED]
+            self.lengths += [2 * n_scans, 4 * n_scans]  # four times the sweeps
         elif not self.is_repeated:
             pairs = tests.drift, tests.direction
             self.is_repeated = any(each.alarms(run.n_groups) for each in pairs)

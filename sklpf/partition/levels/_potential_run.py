@@ -36,10 +36,6 @@ from sklpf.uncertainty import (
     t_ratio,
 )
 
-_DRAWS_PER_BLOCK = 10.0  # effective ones of a state
-_FEWEST_BLOCKS = 10
-_MOST_BLOCKS = 30
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class PotentialRun(LevelRun):
@@ -387,7 +383,7 @@ class PotentialRun(LevelRun):
         if self.given_groups is not None:
             return self.given_groups
         slowest = self._draw_numbers.slowest
-        n_blocks = int(np.clip(slowest / _DRAWS_PER_BLOCK, _FEWEST_BLOCKS, _MOST_BLOCKS))
+        n_blocks = int(np.clip(slowest / 10, 10, 30))  # ten effective draws in each, or more
         n_blocks = min(n_blocks, int((self.counts // self._walkers).max()))
         blocks = []
         for n, n_walkers in zip(self.counts.astype(int), self._walkers):

@@ -53,8 +53,6 @@ from sklpf.reweighting import (
 )
 from sklpf.uncertainty import Difference, difference, log_mean_exp
 
-_PAPER_ROUNDS = 10
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class ContinuousRun(RunInRounds):
@@ -452,7 +450,7 @@ class RTS(SimulatedTempering):
         estimate = Pooled(np.zeros((1, n_levels)), sums, first_ratio=setup.first_ratio)
         start = Start(chains, estimate(ALL), estimate)
         n_redraws = max(1, min(n_sweeps, self.n_sweeps // 4) // setup.sweeps_per_redraw)
-        n_rounds = min(_PAPER_ROUNDS, self.n_sweeps // (2 * n_redraws * setup.sweeps_per_redraw))
+        n_rounds = min(10, self.n_sweeps // (2 * n_redraws * setup.sweeps_per_redraw))
         for i in range(n_rounds):
             fresh = setup.with_fresh_levels(start.chains, i)
             start, _ = self._burn_in(setup, start._replace(chains=fresh), i, n_redraws)

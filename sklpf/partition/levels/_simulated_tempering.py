@@ -83,10 +83,6 @@ PRIOR: list[Any] = [
 ]
 _MAX_VECTORS = 5_000
 _LOOK = 1000  # base draws that show whether it has such points
-_MATERIAL = 0.01  # share of them that is worth the work: less moves log Z by less than 0.01 nats
-_COST = 4  # so many sweeps of the chains to one draw
-_MOST_DRAWS = 1_000_000
-_TOL_SHARE = 3  # the ratio's standard error is to be so many times smaller than `tol`
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -497,13 +493,15 @@ class SimulatedTempering(SamplingEstimator):
             return None, 0, []
         stream = Stream(key)
         log_weights = _log_weights(path, stream)
-        if np.mean(log_weights == -np.inf) < _MATERIAL:
+        # A smaller share moves log Z by less than 0.01 nats.
+        if np.mean(log_weights == -np.inf) < 0.01:
             return None, 0, []
         check_alive(log_weights)
-        n = max(_LOOK, self.n_chains * self.n_sweeps // _COST)
+        n = max(_LOOK, self.n_chains * self.n_sweeps // 4)  # sweeps of the chains to one draw
         if self.tol is not None:
             variance = mean_weight(log_weights).std_error ** 2 * _LOOK
-            n = max(n, min(_MOST_DRAWS, int(variance * (_TOL_SHARE / self.tol) ** 2)))
+            # the ratio's standard error is to be three times smaller than tol
+            n = max(n, min(1_000_000, int(variance * (3 / self.tol) ** 2)))
         further = [_log_weights(path, stream.at(i)) for i in range(1, -(-n // _LOOK))]
         log_weights = np.concatenate([log_weights, *further])
         n = len(log_weights)

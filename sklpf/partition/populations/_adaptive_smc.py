@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklpf._utils.budget import note
+from sklpf._utils.budget import current_budget, note
 from sklpf._utils.numbers import Array
 from sklpf._utils.progress import report
 from sklpf._utils.random import seeded, systematic
@@ -29,6 +29,7 @@ from sklpf.partition.alarms import (
     tol_alarms,
 )
 from sklpf.partition.checks import Findings, MissedMass, Tails, Work
+from sklpf.partition.checks.missed_mass import LEAST_MASS
 from sklpf.partition.populations._smc import SMC, PopulationRun, log_weights_of, reverse_ratios
 from sklpf.paths import (
     Evaluations,
@@ -49,24 +50,9 @@ from sklpf.uncertainty import log_mean_exp
 
 _N_POPULATIONS = 10
 _N_PARTICLES = 100  # of each, in the first round, and reverse chains
-_LEVELS_PER_STEP = 2  # of the pilot, in the first round
 _LEVEL_GROWTH = 4  # times as many levels in the next round, where weights are too uneven
-_MAX_PARTICLE_GROWTH = 16.0  # times as many particles, where only the error is too large
-_PARTICLE_MARGIN = 1.2  # in their number
-_N_FITTED = 2000  # points to which a later base is fitted
-_MOST_FITTED = 4000  # in the first round
-_ENOUGH_TO_FIT = 50.0  # effective number of ancestors of these
-_LEAST_MASS = np.log(0.002)  # share of Z in a region, for the base to cover it
-_MOST_SEARCHES = 20  # for modes, each around what the one before has found
 _QUIET_SEARCHES = 2  # one after the other, that find none
-_N_STARTS = 60  # of a search after the first, doubled where one finds modes
-_MOST_STARTS = 500
-_SHARE_OF_SWEEPS = 0.5  # of the most, which searches may take
 _SEARCHED = 0.6  # share of the budget that is spent when searches are over
-_SHARE_OF_BUDGET = 0.8  # of what is then left, which a round may take
-_FEWEST_PARTICLES = 10  # of a population, where the budget is small
-_FEW_POINTS = 20  # in a region, below which the base has a part for it
-_FARTHER = 1.5  # differences of points, by which the next search begins away from modes
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -291,9 +277,9 @@ class AdaptiveSMC(SamplingEstimator):
         # Among the highest are draws in a mode that is too narrow for a climb to meet.
         highest, log_mass = highest_of_draws(log_density, base, rng)
         path.climbs_from = np.concatenate([starts, highest])
-        least = _LEAST_MASS + log_mass
-        most = evaluations.n + _SHARE_OF_SWEEPS * self.max_sweeps
-        budget = path.budget
+        least = LEAST_MASS + log_mass
+        most = evaluations.n + 0.5 * self.max_sweeps
+        budget = current_budget()
         if budget is not None:
             left = max(_SEARCHED - budget.share, 0.0) * budget.most
             most = min(most, evaluations.n + left)
@@ -302,8 +288,8 @@ class AdaptiveSMC(SamplingEstimator):
         lost = []
         n_quiet = 0
         wanted = _QUIET_SEARCHES
-        n_starts = _N_STARTS
-        for i in range(_MOST_SEARCHES):
+        n_starts = 60  # of a search after the first, doubled where one finds modes
+        for i in range(20):  # each around what the one before has found
             stream = seeded(seed).of("climbs", i)
             regions = path.regions(stream)
             log_masses = log_mean_exp(regions.log_masses, axis=1)
@@ -314,7 +300,7 @@ class AdaptiveSMC(SamplingEstimator):
                 n_quiet = 0
                 lost.append(regions.take(new.tolist()))
                 wanted = 2 * _QUIET_SEARCHES
-                n_starts = min(2 * n_starts, _MOST_STARTS)
+                n_starts = min(2 * n_starts, 500)
             line = "search {} for modes: {} that particles have missed".format
             report(functools.partial(line, i + 1, sum(map(_n_regions, lost))))
             is_late = budget is not None and budget.share > _SEARCHED
@@ -324,7 +310,8 @@ class AdaptiveSMC(SamplingEstimator):
             centres = np.concatenate([known[:1], *(each.centres for each in found)])
             rng = stream.of("next search").generator()
             first, second = rng.choice(known, (2, n_starts))
-            path.climbs_from = rng.choice(centres, n_starts) + _FARTHER * (first - second)
+            # Differences of points, half as long again, lead away from modes.
+            path.climbs_from = rng.choice(centres, n_starts) + 1.5 * (first - second)
         return Search(before.regions or found[0], before.lost + lost, n_quiet < wanted)
 
     def _rounds(
@@ -339,11 +326,11 @@ class AdaptiveSMC(SamplingEstimator):
         starts = points[-self.n_particles :][rng.permutation(self.n_particles)[:_N_PARTICLES]]
         n_sweeps = learned.n_sweeps
         n_particles = _N_PARTICLES
-        levels_per_step = _LEVELS_PER_STEP
+        levels_per_step = 2  # of the pilot
         search = Search(None, [], False)
-        budget = path.budget
+        budget = current_budget()
         for n_rounds in itertools.count(1):
-            fitted = points[rng.permutation(len(points))[:_MOST_FITTED]]
+            fitted = points[rng.permutation(len(points))[:4000]]
             n_fitted = min(n_effective, len(fitted)) + len(learned.found) / 2
             base = fit_base(np.concatenate([fitted, learned.found]), n_fitted, path.bounds, rng)
             base = defensive(base, path.base, path.bounds)
@@ -374,8 +361,8 @@ class AdaptiveSMC(SamplingEstimator):
                 tol=self.tol,
             )
             effective = learned_run.read().diagnostics["effective_ancestors"]
-            if effective >= _ENOUGH_TO_FIT:
-                chosen = systematic(log_weights_of(populations), _N_FITTED, rng.random())
+            if effective >= 50:  # enough to fit a base to them
+                chosen = systematic(log_weights_of(populations), 2000, rng.random())
                 new = rebased.position(rebased.take(populations.state, chosen))
                 effective = min(effective, float(len(new)))
                 moved = drift_between(points[np.newaxis], new[np.newaxis], n_effective, effective)
@@ -397,9 +384,8 @@ class AdaptiveSMC(SamplingEstimator):
             growth = 1.0
             note(replace(learned_run, log_f_rounding=path.log_f_rounding))
             if is_imprecise(causes):
-                growth = min(
-                    _PARTICLE_MARGIN * (result.std_error / self.tol) ** 2, _MAX_PARTICLE_GROWTH
-                )
+                # A fifth more than the error asks for, as it is noisy itself.
+                growth = min(1.2 * (result.std_error / self.tol) ** 2, 16.0)
                 n_particles = int(np.ceil(growth * n_particles))
             elif causes:
                 growth = float(_LEVEL_GROWTH)
@@ -415,7 +401,7 @@ class AdaptiveSMC(SamplingEstimator):
         """The arrays of a run of `SMC` with reverse chains from some points, its particles, and its
         number of levels.
         """
-        budget = path.budget
+        budget = current_budget()
         n_before = 0 if budget is None else budget.n
         began = time.time()
         tuned = move.tune(path, seeded(seed).of("tuning").key)
@@ -423,8 +409,8 @@ class AdaptiveSMC(SamplingEstimator):
         n_levels = 1 + levels_per_step * n_steps
         if budget is not None:
             a_move = np.array([budget.n - n_before, time.time() - began]) / tuned.pilot.n_moves
-            n_moves = _SHARE_OF_BUDGET * budget.affords(*a_move) / n_levels - len(starts)
-            most = max(n_moves / _N_POPULATIONS, _FEWEST_PARTICLES)
+            n_moves = 0.8 * budget.affords(*a_move) / n_levels - len(starts)
+            most = max(n_moves / _N_POPULATIONS, 10)
             n_particles = int(min(n_particles, most))
         smc = SMC(
             n_particles,
@@ -488,5 +474,5 @@ def _from_base(path: GeometricPath, base: Mixture, lost: list[Regions], points: 
     if not lost:
         return path
     regions = Regions(*map(np.concatenate, zip(*lost)))
-    empty = np.flatnonzero(regions.contain(points).sum(axis=0) < _FEW_POINTS).tolist()
+    empty = np.flatnonzero(regions.contain(points).sum(axis=0) < 20).tolist()
     return path.with_regions(regions.take(empty)) if empty else path

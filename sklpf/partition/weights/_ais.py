@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from sklpf.partition._base import PartitionEstimator
     from sklpf.partition.weights._independent import ImportanceSampling
 
-_WIDE = 0.5  # nats, of the log weights of reverse chains
-
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class AnnealingRun(RunInRounds):
@@ -267,7 +265,7 @@ def annealing_runs(
     plans, arrivals, reverses = anneal_both_ways(estimator, paths, n, seeds, reverse_starts, True)
     # Few reverse chains whose log weights differ much show no rare ones.
     wide = [
-        t for t, reverse in enumerate(reverses) if n_more and reverse.size and reverse.std() > _WIDE
+        t for t, reverse in enumerate(reverses) if n_more and reverse.size and reverse.std() > 0.5
     ]
     if wide:
         chosen = [plans[t] for t in wide]

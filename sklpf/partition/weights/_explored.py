@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sklpf._utils.budget import note
+from sklpf._utils.budget import current_budget, note
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, seeded
@@ -40,10 +40,7 @@ if TYPE_CHECKING:
 TWO_LEVELS = np.array([0.0, 1.0])
 _EXPLORING = (15_000, 3_000)  # evaluations at most, and for each dimension
 _SHARE_OF_EXPLORING = 0.75  # of the most evaluations
-_FEWEST_DRAWS = 50  # beside those that exploring leaves
 _MOST_GROWTH = 3.0  # times as many draws
-_DRAWS_MARGIN = 1.1  # in the number that `tol` needs
-_N_SCOUTS = 64  # of the check of tails
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -150,12 +147,23 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     budget = _EXPLORING[0] + _EXPLORING[1] * path.n_dimensions
     if most is not None:
         budget = int(_SHARE_OF_EXPLORING * most)
-    if path.budget is not None and np.isfinite(path.budget.left()):
-        most = int(path.budget.left())
+    whole = current_budget()
+    if whole is not None and np.isfinite(whole.left()):
+        most = int(whole.left())
         budget = min(budget, int(_SHARE_OF_EXPLORING * most))
-    target = Target(path, estimator._checkpoint(path, seed))
-    cover = explore(path, budget, stream.of("exploring"), target)
-    report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
+    memory = None if whole is None else whole.memory
+    cover = None if memory is None else memory.covers.get(seed)
+    if whole is None or cover is None:
+        target = Target(path, estimator._checkpoint(path, seed))
+        cover = explore(path, budget, stream.of("exploring"), target)
+        report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
+    else:
+        target = Target(path)
+        whole.spend(cover.n_evaluations)  # as when it was found
+    n_before = target.n_evaluations
+    is_found = cover.is_over and cover.efficiency >= EFFICIENT
+    if memory is not None and is_found:
+        memory.covers[seed] = cover
     fresh = cover.fresh
 
     def run_of(fresh, findings):
@@ -163,7 +171,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         return ExploredRun(
             ladder=TWO_LEVELS,
             sweeps={
-                "chains": target.n_evaluations - cover.n_evaluations,
+                "chains": target.n_evaluations - n_before,
                 "exploration": cover.n_evaluations,
             },
             log_f_rounding=path.log_f_rounding,
@@ -182,36 +190,38 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         findings = {"tails": _tails(path, cover, seed)}
         if most is not None:
             most -= findings["tails"].n_evaluations
-    if cover.is_over and cover.efficiency >= EFFICIENT:
+    if is_found:
         n_draws = estimator.n_samples
         if most is not None:
             n_draws = min(n_draws, most - cover.n_evaluations)
-        if n_draws > _FEWEST_DRAWS:
+        if n_draws > 50:  # fewer add nothing to those that exploring leaves
             fresh = _drawn(cover, target, n_draws, estimator.tol, stream.of("draws"))
     return run_of(fresh, findings)
 
 
 def _drawn(cover: Cover, target: Target, most: int, tol: float | None, stream: Stream) -> Any:
-    """New draws of the cover, up to `tol`.
+    """New draws of the cover, up to `tol`, in blocks of one size: those for a larger `tol` are the
+    first of those for a smaller one.
 
     Those by which exploring has decided that it is over tend to have even weights.
     """
-    rng = stream.generator()
-    parts: list[FreshDraws] = []
+    blocks: list[FreshDraws] = []
     n_drawn = 0
-    n_wanted = len(cover.fresh.log_weights)
+    n_wanted = n_block = len(cover.fresh.log_weights)
     while n_drawn < min(n_wanted, most):
-        n = (min(n_wanted, most) - n_drawn + 1) // 2
-        parts.append(draw_afresh(cover, target, n, rng))
-        n_drawn += 2 * n
-        drawn = FreshDraws._make(map(np.concatenate, zip(*parts)))
+        while n_drawn < min(n_wanted, most):
+            n = (min(n_block, most - n_drawn) + 1) // 2
+            rng = stream.at(len(blocks)).generator()
+            blocks.append(draw_afresh(cover, target, n, rng))
+            n_drawn += 2 * n
+        drawn = FreshDraws._make(map(np.concatenate, zip(*blocks)))
         growth = _MOST_GROWTH
         if tol is not None:
             shape = pareto_shape(drawn.log_weights)
             error = stratified_error(drawn.log_weights, drawn.explorers)
             if error <= tol and shape <= largest_shape(n_drawn):
                 break
-            growth = float(np.clip(_DRAWS_MARGIN * (error / tol) ** 2, 1.5, _MOST_GROWTH))
+            growth = float(np.clip(1.1 * (error / tol) ** 2, 1.5, _MOST_GROWTH))
         n_wanted = int(growth * n_drawn)
     return drawn
 
@@ -228,7 +238,7 @@ def _tails(path: GeometricPath, cover: Cover, seed: int) -> Tails:
     stream = seeded(seed).of("tails")
     rng = stream.of("scouts").generator()
     weights = np.exp(cover.fresh.log_weights - log_mean_exp(cover.fresh.log_weights))
-    points = cover.fresh.points[rng.choice(len(weights), _N_SCOUTS, p=weights / weights.sum())]
+    points = cover.fresh.points[rng.choice(len(weights), 64, p=weights / weights.sum())]
     log_f = cover.fresh.log_weights + cover.log_density(cover.fresh.points)
     scouts = Scouts(points, float(log_f.max()), cover.nan_share)
     alarms = tail_alarms(covered, stream.key, scouts)

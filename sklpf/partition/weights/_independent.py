@@ -63,6 +63,12 @@ class ImportanceSampling(SamplingEstimator):
         Evaluations of the density, at most, of exploring (three quarters) and draws together. More
         are spent in part on larger populations, which find smaller modes. None: 15,000 and 3,000
         for each dimension of exploring, and `n_samples` draws. Of other proposals as in `AIS`.
+    warm_start : bool, default=False
+        True keeps all values of a density of the user's on R^d, the seed, and a cover that is
+        found, for the next `fit` to the same path: with a smaller `tol` or more `n_samples` this
+        gives the numbers that it would give without, and evaluates the density at new points alone.
+        With a larger `max_evaluations` draws go on, too, if exploring was over; if not it begins
+        again, and soon goes other ways. Values that are kept count as evaluations each time.
     transition : Transition or None, default=None
         The move of the chains at the target, as in `AIS`.
     checkpoint, checks, max_seconds, random_state, n_jobs, verbose
@@ -127,9 +133,11 @@ class ImportanceSampling(SamplingEstimator):
     _: KW_ONLY
     proposal: Any = None
     tol: float | None = None
+    warm_start: bool = False
 
     _parameter_constraints = {
         **SAMPLING,
+        "warm_start": ["boolean"],
         "n_samples": [at_least(2)],
         "proposal": "no_validation",
         "tol": [POSITIVE, None],

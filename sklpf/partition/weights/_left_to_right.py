@@ -29,11 +29,8 @@ from sklpf.reweighting import mean_weight
 _GUIDING = 4
 _PILOTS = 8
 _PILOT_PARTICLES = 16
-# particles of a filter: the pilot would ask for too few where its guide has missed something
-_FEWEST = 32
-_MOST = 1000
+_MOST = 1000  # particles of a filter
 _FILTERS_PER_BLOCK = 10
-_REVERSED = 2  # filters of a block through which reverse chains go
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)
@@ -217,8 +214,10 @@ class LeftToRight(PartitionEstimator):
             n_pilots += _PILOTS
             variance = np.var(pilots.log_estimates, ddof=1)
             needed = _PILOT_PARTICLES * variance / _variance_for(self.tol, self.n_filters)
-            n_particles = int(np.clip(np.ceil(needed), _FEWEST, _MOST))
-        n_reversed = 0 if path.filters_are_exact else _REVERSED
+            # The pilot asks for too few where its guide has missed something.
+            n_particles = int(np.clip(np.ceil(needed), 32, _MOST))
+        # filters of a block through which reverse chains go
+        n_reversed = 0 if path.filters_are_exact else 2
         many = self.n_filters, n_particles, self.n_sweeps, n_reversed
         blocks = run_segments(
             lambda block: (np.empty(0), np.zeros(2)),
