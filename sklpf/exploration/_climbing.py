@@ -161,7 +161,11 @@ class Climber:
         return np.fmin(*surprises)
 
     def slopes(self, u: Array, log_f: Array) -> Array:
-        """Return gradients of the target at points u (n, d) with their log densities (n,)."""
+        """Return gradients of the target at points u (n, d) with their log densities (n,); 0 where
+        they are not finite.
+        """
+        if self.target.has_gradient:
+            return _if_finite(self.target.gradient(u))
         return self._differences(self.target.log_density, u, log_f)
 
     @np.errstate(invalid="ignore")  # beside points where the density is 0
@@ -180,7 +184,7 @@ class Climber:
         moved = np.repeat(u, d, axis=0) + np.tile(step * self.root.T, (n, 1))
         rises = function(moved).reshape(n, d) - values[:, np.newaxis]
         slopes = np.linalg.solve(self.root.T, rises.T / step).T
-        return np.where(np.isfinite(slopes).all(axis=1, keepdims=True), slopes, 0.0)
+        return _if_finite(slopes)
 
     @np.errstate(all="ignore")  # far out anything may happen
     def are_explained(
@@ -249,6 +253,10 @@ class Climber:
             order = order[~(inside | (order == place))]
 
 
+def _if_finite(slopes: Array) -> Array:
+    return np.where(np.isfinite(slopes).all(axis=1, keepdims=True), slopes, 0.0)
+
+
 def _placed(part: StudentT, u: Array, by_quantiles: bool) -> tuple[Array, Array]:
     """Points u (n, d) in units of a part around its middle, and the root of its scale matrix: by u,
     or by quantiles of the base.
@@ -308,7 +316,8 @@ def new_parts(
     climber.limit = np.inf
     climber.add_parts(n_on_the_way)
     u, log_f = _starts(joint, explorers, climber, end - target.n_evaluations, rng)
-    n_tested = (end - target.n_evaluations) * share_tested / target.n_dimensions
+    cost = 1 if target.has_gradient else target.n_dimensions
+    n_tested = (end - target.n_evaluations) * share_tested / cost
     n_tested = int(np.clip(n_tested, 1, len(u)))
     u, log_f = u[:n_tested], log_f[:n_tested]
     slopes = climber.slopes(u, log_f)

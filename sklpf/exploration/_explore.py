@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 
+from sklpf._utils.budget import BudgetSpent
 from sklpf._utils.progress import report
 from sklpf._utils.random import Stream
 from sklpf.exploration._climbing import new_parts
@@ -75,33 +76,39 @@ def explore(
     scout, explorers = _first_explorers(target, budget, stream)
     all_explorers = list(dict.fromkeys([scout, *explorers]))
     n_climbs = n_searched = 0
-    efficiency = 0.0
-    for stage in range(most_stages):
-        rng = stream.of("stage", stage).generator()
-        for explorer in explorers:
-            if stage > 0 or explorer is not scout:
-                explorer.rise(_SHARE_OF_RISE * (budget - target.n_evaluations))
-        proposals = [each.proposal for each in explorers]
-        joint = JointDraws(target, proposals, size(n_fresh, target.n_dimensions), rng)
-        before = target.n_evaluations
-        most = _most_of_search(before, n_searched, budget, _are_several(proposals))
-        parts, n_tried = new_parts(target, joint, all_explorers, most, rng)
-        n_climbs += n_tried
-        n_searched += target.n_evaluations - before
-        reached = min(explorer.beta for explorer in explorers)
-        moved, outside, nan_share = joint.u[:0], 0.0, 0.0
-        if reached == 1:
-            moved, outside, nan_share = joint.walk(target, rng)
-        not_over = _why_not_over(reached, joint.disagreement, outside, parts)
-        is_enough = joint.efficiency >= EFFICIENT or joint.efficiency <= better * efficiency
-        if not not_over and is_enough or target.n_evaluations > budget:
-            break
-        efficiency = joint.efficiency
-        line = "exploring: {} evaluations, log Z about {:.2f}".format
-        report(functools.partial(line, target.n_evaluations, joint.log_z))
-        for explorer in explorers:
-            explorer.n_effective *= growth if reached == 1 else 1.0
-            explorer.take(joint, moved, parts)
+    efficiency = nan_share = 0.0
+    joint = None
+    try:
+        for stage in range(most_stages):
+            rng = stream.of("stage", stage).generator()
+            for explorer in explorers:
+                if stage > 0 or explorer is not scout:
+                    explorer.rise(_SHARE_OF_RISE * (budget - target.n_evaluations))
+            proposals = [each.proposal for each in explorers]
+            joint = JointDraws(target, proposals, size(n_fresh, target.n_dimensions), rng)
+            before = target.n_evaluations
+            most = _most_of_search(before, n_searched, budget, _are_several(proposals))
+            parts, n_tried = new_parts(target, joint, all_explorers, most, rng)
+            n_climbs += n_tried
+            n_searched += target.n_evaluations - before
+            reached = min(explorer.beta for explorer in explorers)
+            moved, outside = joint.u[:0], 0.0
+            if reached == 1:
+                moved, outside, nan_share = joint.walk(target, rng)
+            not_over = _why_not_over(reached, joint.disagreement, outside, parts)
+            is_enough = joint.efficiency >= EFFICIENT or joint.efficiency <= better * efficiency
+            if not not_over and is_enough or target.n_evaluations > budget:
+                break
+            efficiency = joint.efficiency
+            line = "exploring: {} evaluations, log Z about {:.2f}".format
+            report(functools.partial(line, target.n_evaluations, joint.log_z))
+            for explorer in explorers:
+                explorer.n_effective *= growth if reached == 1 else 1.0
+                explorer.take(joint, moved, parts)
+    except BudgetSpent:
+        if joint is None:
+            raise
+        not_over = "the budget was spent before explorers had agreed"
     return Cover(
         base=path.base,
         coordinates=target.coordinates,
@@ -122,13 +129,14 @@ def _first_explorers(
     *,
     fewest: tuple[int, int] = (30, 8),  # effective points, and as many more for each dimension
     more: tuple[float, float] = (1.0, 3.0),  # times as many of the second: d / 2 - 1 within these
-    most_second: float = 1 / 130,  # of the budget
+    most_first: float = 1 / 50,  # of the budget ...
+    most_second: float = 1 / 130,  # ... where the second has more
     share: float = 1 / 220,  # of the budget that are effective, where there are several regions
 ) -> tuple[Explorer, list[Explorer]]:
     """The first explorer, and the two that go on, of which it is one unless there are several
     regions.
     """
-    n_effective = float(size(fewest, target.n_dimensions))
+    n_effective = min(size(fewest, target.n_dimensions), most_first * budget)
     scout = Explorer(target, n_effective, stream.of("scout"))
     scout.rise(_SHARE_OF_RISE * budget)
     explorers = [scout]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.special import ndtr, ndtri
 
@@ -66,6 +68,16 @@ class Coordinates:
         logs = logs - np.where(self.is_closed, 0.5 * (u**2 + LOG_TAU), 0.0)
         return logs.sum(axis=1)
 
+    def derivatives(self, u: Array) -> tuple[Array, Array]:
+        """Return dx / du of each coordinate, and the gradient of `log_volume`, both (n, d)."""
+        with np.errstate(over="ignore"):
+            half_open = self.sign * self.scale * np.exp(u)
+        closed = self.width * np.exp(-0.5 * (u**2 + LOG_TAU))
+        slopes = np.where(
+            self.is_half_open, half_open, np.where(self.is_closed, closed, self.scale)
+        )
+        return slopes, np.where(self.is_half_open, 1.0, np.where(self.is_closed, -u, 0.0))
+
 
 class Target:
     """Log densities of a path's target and of its base by coordinates without bounds, with the
@@ -82,7 +94,8 @@ class Target:
     Attributes
     ----------
     n_evaluations : int
-        Points at which the density was asked for.
+        Points at which the density or its gradient was asked for.
+    has_gradient : bool
     failed : ndarray of bool of shape (n,)
         Points of the last call at which it failed or gave NaN.
     """
@@ -92,11 +105,12 @@ class Target:
         self.base = path.base
         self.coordinates = Coordinates(path.base, path.bounds)
         self.n_dimensions = int(path.n_dimensions)
+        self.has_gradient = path.grad is not None
         self.n_evaluations = 0
         self.failed = np.zeros(0, dtype=bool)
         self._checkpoint = checkpoint
         self._values = np.empty(0)
-        self._n_calls = 0
+        self._n_calls = self._n_read = 0
         if checkpoint is not None:
             self._n_calls, self._values = checkpoint.load("evaluations", self._values)
 
@@ -110,7 +124,7 @@ class Target:
             If it is +inf.
         """
         x = self.coordinates.points(u)
-        values = self._values_at(x)
+        values = self._evaluate(self.path.raw_log_density, x)
         infinite = values == np.inf
         if infinite.any():
             raise ValueError(
@@ -119,19 +133,32 @@ class Target:
         self.failed = np.isnan(values)
         return np.where(self.failed, -np.inf, values) + self.coordinates.log_volume(u)
 
-    def _values_at(self, x: Array) -> Array:
-        """Values of the function at points, (n,), or those that are kept of them."""
-        first, last = self.n_evaluations, self.n_evaluations + len(x)
+    @np.errstate(all="ignore")  # far out anything may happen
+    def gradient(self, u: Array) -> Array:
+        """Return the gradient of the log density by u, (n, d), of a path that has one; NaN where it
+        fails. It counts as one evaluation.
+        """
+        slopes, of_volume = self.coordinates.derivatives(u)
+        x = self.coordinates.points(u)
+        return self._evaluate(self.path.raw_gradient, x, self.n_dimensions) * slopes + of_volume
+
+    def _evaluate(
+        self, function: Callable[[Array], Array], x: Array, n_columns: int | None = None
+    ) -> Array:
+        """Values of a function at points, (n,) or (n, n_columns), or those that are kept."""
+        first, last = self._n_read, self._n_read + len(x) * (n_columns or 1)
         if last > len(self._values):
-            new = evaluate_bisecting_failures(self.path.raw_log_density, x)
+            new = evaluate_bisecting_failures(function, x, n_columns)
             self._values = np.append(self._values[:first], new)
             self._n_calls += 1
             if self._checkpoint is not None:
                 self._checkpoint.save("evaluations", self._n_calls, self._values)
         elif (budget := current_budget()) is not None:
             budget.spend(len(x))  # as when they were computed
-        self.n_evaluations = last
-        return self._values[first:last]
+        self._n_read = last
+        self.n_evaluations += len(x)
+        values = self._values[first:last]
+        return values if n_columns is None else values.reshape(-1, n_columns)
 
     def log_base(self, u: Array) -> Array:
         """Return the base's log density by u, shape (n,), in nats."""

@@ -20,13 +20,13 @@ from scipy.special import expit, softmax
 from sklpf._utils.numbers import LOG_TAU, Array, Booleans, Integers
 from sklpf._utils.validation import rows_by_pattern
 from sklpf.models._enumerable_path import BinaryUnits, bits, quadratic_sums, subset_sums
-from sklpf.partition import AIS
+from sklpf.partition import AIS, ParallelTempering
 from sklpf.paths import Path
 
 _MOST_STATES = 1 << 20  # that are enumerated for a row, as for log Z
 _MOST_NUMBERS = 1 << 22  # units in a table of all states
 _ROWS_AT_ONCE = 1024
-_NEGLIGIBLE = 1e-17  # probability of a state that is left out of means
+_NEGLIGIBLE = 1e-13  # probability of a state that is left out of means, whose error is below 1e-7
 
 
 class Layers(NamedTuple):
@@ -263,20 +263,36 @@ def log_sums(known: KnownRows) -> tuple[Array, Integers, list[Path]]:
 
 
 def posteriors(
-    known: KnownRows, draw: Callable[[Path], Array]
+    known: KnownRows, draw: Callable[[Part, Path], tuple[Array, Array]]
 ) -> Iterator[tuple[int, Part, States, Array]]:
-    """Yield (row, part, states, their probabilities) of every part of every row, of draws from
-    `draw(path)` where states can't be enumerated.
+    """Yield (row, part, states, their probabilities) of every part of every row; states that can't
+    be enumerated are draws with their shares, `draw(part, path)`.
     """
     for chosen, parts in known.by_pattern():
         for part in parts:
             states = part.states()
             for t in chosen:
                 if states is None:
-                    drawn = VisibleStates(part, draw(part.path(known.fields[t])))
-                    yield t, part, drawn, np.full(len(drawn.v), 1 / len(drawn.v))
+                    v, shares = draw(part, part.path(known.fields[t]))
+                    yield t, part, VisibleStates(part, v), shares
                 else:
                     yield t, part, states, softmax(states.log_weights(known.fields[t]))
+
+
+def weighted_rows(
+    path: Path, rng: np.random.Generator, n_jobs: int | None, *, n: int = 100
+) -> tuple[NDArray, Array]:
+    """Return n rows drawn from the target of a path, and the share of each (n,): of annealed
+    chains, or where their weights are not trusted of tempered ones.
+    """
+    for n_temperatures in (100, 1000):
+        seed = int(rng.integers(2**31))
+        annealed = AIS(n, n_temperatures, checks=False, random_state=seed, n_jobs=n_jobs)._fit(path)
+        if annealed.converged_:
+            draws = annealed.result_.draws
+            return draws.points, softmax(draws.log_weights)
+    state = ParallelTempering(n_jobs=n_jobs).sample(path, n, rng)
+    return path.rows(state), np.full(n, 1 / n)
 
 
 def check_columns_known(missing: Booleans | None) -> None:

@@ -112,8 +112,8 @@ def climb(
 
 
 class _Climbs(NamedTuple):
-    """Where climbs are: points (n, d), their log densities (n,) and gradients (n, d), the target of
-    each, the length of its next step as a share of the whole one, and whether it has made none.
+    """The place of climbs: points (n, d), their log densities (n,) and gradients (n, d), the target
+    of each, the length of its next step as a share of the whole one, and whether it has made none.
     """
 
     position: Array

@@ -311,9 +311,7 @@ def check_functions(path: GeometricPath, *, n_checked: int = 5) -> None:
     steps = np.asarray(path.base.scale) * rng.choice([-1.0, 1.0], size=draws.shape)
     if path.grad is not None:
         with _explained(path, "grad", draws):
-            _check_gradient(
-                "grad", "log_density", path._target_gradient, path._target, draws, steps
-            )
+            _check_gradient("grad", "log_density", path.raw_gradient, path._target, draws, steps)
     if path._base_gradient is not None:
         log_base = functools.partial(log_base_of, path.base)
         _check_gradient(

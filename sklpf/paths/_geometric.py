@@ -151,7 +151,7 @@ class GeometricPath(PointsPath):
     base_is_ours = False  # chosen by a model, which may choose another; else by the user
     density_name = "log_density"  # in errors: what the user calls it
 
-    _counted = ("raw_log_density", "_target_gradient", "_target_and_slope")
+    _counted = ("raw_log_density", "raw_gradient", "_target_and_slope")
 
     def __init__(
         self,
@@ -276,7 +276,7 @@ class GeometricPath(PointsPath):
             known.
         """
         value_and_grad = None if self.value_and_grad is None else self._target_and_slope
-        grad = None if self.grad is None else self._target_gradient
+        grad = None if self.grad is None else self.raw_gradient
         functions = functions_for_climbs(self.raw_log_density, grad, value_and_grad)
         has_gradient = self.grad is not None
         rng = stream.generator()
@@ -399,7 +399,7 @@ class GeometricPath(PointsPath):
         draws = np.asarray(self.base.sample(len(_PROBED), np.random.default_rng(0)))
         position = center + _PROBED[:, np.newaxis] * (draws - center)
         position = self.bounds.clip(position)
-        gradient = None if self.grad is None else self._target_gradient
+        gradient = None if self.grad is None else self.raw_gradient
         functions = [self.base.log_density, self.raw_log_density, gradient, self._base_gradient]
         values = []
         with np.errstate(all="ignore"):
@@ -478,7 +478,7 @@ class GeometricPath(PointsPath):
         """The gradients of log f_0 and of log f_1, both (n, d), where neither density is 0."""
         position = state.position
         if self.value_and_grad is None:
-            slope = values_of_shape("grad", self._target_gradient(position), position.shape)
+            slope = values_of_shape("grad", self.raw_gradient(position), position.shape)
         else:
             slope = state.slope
         # Leapfrog steps with any force are reversible, so that moves stay exact with none
@@ -532,7 +532,7 @@ class GeometricPath(PointsPath):
         slope = values_of_shape("value_and_grad's gradient", found[1], position.shape)
         return log_target, slope
 
-    def _target_gradient(self, position):
+    def raw_gradient(self, position):
         return self._call("grad", position)
 
     @property

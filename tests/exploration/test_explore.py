@@ -148,6 +148,38 @@ def test_a_budget_holds_and_is_said():
     assert density.n <= 1500
 
 
+def test_a_small_budget_gives_a_number_that_is_not_trusted():
+    problem = regression(4)
+    with pytest.warns(match="evaluations were spent before the run and its checks were over"):
+        sampling = explored(path_to(problem), max_evaluations=2500)
+    assert not sampling.converged_
+    error = abs(sampling.log_partition_ - problem[-1])
+    # beyond 4.5 with probability 7e-6
+    assert error < 4.5 * sampling.log_partition_std_error_
+
+
+def test_a_gradient_saves_evaluations_in_a_box_and_beside_it():
+    """exp(-x) for x > 0, a Gaussian, and a uniform density in turn."""
+
+    def log_density(x):
+        return -x[:, 0] - 2 * x[:, 1] ** 2 + 0.3 * x[:, 1] * x[:, 2]
+
+    def grad(x):
+        slopes = [np.full(len(x), -1.0), 0.3 * x[:, 2] - 4 * x[:, 1], 0.3 * x[:, 1]]
+        return np.stack(slopes, axis=1)
+
+    low, high = [0, -np.inf, -1], [np.inf, np.inf, 1]
+    base = Gaussian([1.0, 0.0, 0.0], 2.0).truncated(low, high)
+    log_z = np.log(integrate.quad(lambda c: np.sqrt(np.pi / 2) * np.exp(0.09 * c**2 / 8), -1, 1)[0])
+    results = []
+    for slope in (None, grad):
+        path = GeometricPath(log_density, base=base, bounds=(low, high), grad=slope)
+        results.append(explored(path, tol=0.1).result_)
+        # beyond 4.5 with probability 7e-6 each
+        assert abs(results[-1].log_partition - log_z) < 4.5 * results[-1].std_error
+    assert results[1].n_sweeps < results[0].n_sweeps
+
+
 def test_a_cover_is_a_normalised_density():
     cover = explore(path_to(at_walls(2)), 10_000, seeded(0))
     assert cover.is_over

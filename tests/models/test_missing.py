@@ -212,9 +212,9 @@ def test_rows_that_are_not_enumerated_are_imputed_by_chains(make, not_enumerated
 
 
 def test_imputations_of_another_seed_are_other_draws(not_enumerated):
-    """Of 40 equal rows some differ: they share no pool of draws."""
+    """Of 20 equal rows some differ: they share no pool of draws."""
     model = binary()
-    X = np.repeat(model.sample(1, random_state=0).astype(float), 40, axis=0)
+    X = np.repeat(model.sample(1, random_state=0).astype(float), 20, axis=0)
     X[:, :4] = NAN
     first, again, other = (model.impute(X, random_state=seed) for seed in (0, 0, 1))
     assert np.array_equal(first, again)

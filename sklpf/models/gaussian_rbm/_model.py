@@ -341,6 +341,10 @@ class GaussianRBM(RBM):
         scale = np.sqrt(self.variances_[part.columns])
         return self.intercept_visible_[part.columns] + scale * units
 
+    def _part_units(self, part, rows) -> Array:
+        scale = np.sqrt(self.variances_[part.columns])
+        return (rows - self.intercept_visible_[part.columns]) / scale
+
     def _known(self, X) -> KnownRows:
         scale = np.sqrt(self.variances_)
         weights = self.components_ / scale

@@ -54,12 +54,12 @@ from sklpf.models._missing import (
     content,
     log_sums,
     posteriors,
+    weighted_rows,
 )
 from sklpf.models.rbm._checkpoints_path import RBMRatioPath, RBMTrajectoryPath
 from sklpf.models.rbm._learning import Parameters, Trainer
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_tracker
 from sklpf.models.rbm._path import RBMPath
-from sklpf.partition import ParallelTempering
 from sklpf.scoring import SCORING, LogLikelihoodMixin, Marginals, report
 from sklpf.training import train
 
@@ -79,7 +79,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
       are; ``_without_missing(X)``: rows with any values there;
     - ``_known(X)``: rows as far as they are known;
     - ``_data_rows(X)``: rows as the user has them; ``_part_values(part, units)``: values of the
-      columns of a part, of its units;
+      columns of a part, of its units; ``_part_units(part, rows)``: its units, of rows of its path;
     - ``fit``, ``partial_fit`` and what `LogLikelihoodMixin` asks for.
     """
 
@@ -109,6 +109,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
     _without_missing: ClassVar[Callable[..., Any]]
     _known: ClassVar[Callable[..., KnownRows]]
     _part_values: ClassVar[Callable[..., NDArray]]
+    _part_units: ClassVar[Callable[..., NDArray]]
     _centre: ClassVar[str] = "mean"  # what `impute` gives that is no draw
 
     # -- units
@@ -124,7 +125,8 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
         -------
         h : ndarray of shape (n_samples, n_components)
             Given the known values of each row: exact where the missing units or the hidden ones can
-            be enumerated, else means over 100 draws from tempered chains.
+            be enumerated, else means over 100 weighted draws from annealed chains, or from tempered
+            ones where these do not do.
         """
         X = self._scorable(X)
         if self._missing(X) is None:
@@ -155,8 +157,8 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
         -------
         X : ndarray of shape (n_samples, n_features)
             Without missing values, in the container of `set_output`. Exact where the missing units
-            or the hidden ones can be
-            enumerated; else from tempered chains (`ParallelTempering`), a run for each row.
+            or the hidden ones can be enumerated; else from 100 annealed chains (`AIS`) for each
+            row, by their weights, or from tempered ones where these do not do.
         """
         return in_container(self, self._imputed(X, how, random_state))
 
@@ -176,14 +178,14 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
             filled[t, part.columns] = self._part_values(part, units)
         return filled
 
-    def _draws_of_row(self, path, rng=None, *, n_draws: int = 100) -> NDArray:
-        """Draws of the missing units of a row whose states can't be enumerated, (n_draws, m); from
-        the row's own generator, unless one is given.
+    def _draws_of_row(self, part, path, rng=None) -> tuple[NDArray, NDArray]:
+        """Draws of the missing units of a row whose states can't be enumerated, (n, m), and their
+        shares (n,); from the row's own generator, unless one is given.
         """
         if rng is None:
             rng = np.random.default_rng([self._partition_seed, zlib.crc32(content(path))])
-        state = ParallelTempering(n_jobs=self.n_jobs).sample(path, n_draws, rng)
-        return state[0]
+        rows, shares = weighted_rows(path, rng, self.n_jobs)
+        return self._part_units(part, rows), shares
 
     def _data_rows(self, X) -> NDArray:
         rows = self._validate(X)
@@ -473,6 +475,9 @@ class DiscreteRBM(RBM):
 
     def _part_values(self, part, units) -> NDArray:
         return units
+
+    def _part_units(self, part, rows) -> NDArray:
+        return rows
 
     def _known(self, X, parameters=None) -> KnownRows:
         units = self._visible_units
