@@ -77,7 +77,7 @@ def climb(
     position = np.clip(starts / scale, low, high)
     value, gradient = evaluate(position, np.full(position.shape, 1e-4), target)
     alive = np.isfinite(value)
-    here = _Climbs.begun(*(part[alive] for part in (position, value, gradient, target)))
+    here = _Climbs.begun(position[alive], value[alive], gradient[alive], target[alive])
     inverses = _Inverses(here.position.shape)
     visited = [here.position]
     arrived = []
