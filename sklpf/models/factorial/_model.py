@@ -419,7 +419,7 @@ class FactorialMixture(
         rng = np.random.default_rng(draw_seed(random_state))
         missing = np.isnan(filled)
         for t in np.flatnonzero(missing.any(axis=1)):
-            z = self._components_given(path.row(t), how, rng)
+            z = self._components_given(path.row(int(t)), how, rng)
             rows = z @ self.components_
             if how == "draw":
                 rows += self._noise(z, rng)
@@ -437,7 +437,7 @@ class FactorialMixture(
         shares = softmax(np.concatenate([path.enumerate_block(block, -1) for block in blocks]))
         if how == "mean":
             return bit_means(shares)[None]
-        return bits(rng.choice(len(shares), size=1, p=shares), n_components)
+        return bits(rng.choice(len(shares), size=1, p=shares), n_components).astype(np.float64)
 
     def _noise(self, z, rng) -> Array:
         """Noise of rows with these components, (n, D)."""
