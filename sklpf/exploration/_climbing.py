@@ -261,7 +261,7 @@ def _placed(part: StudentT, u: Array, by_quantiles: bool) -> tuple[Array, Array]
     """Points u (n, d) in units of a part around its middle, and the root of its scale matrix: by u,
     or by quantiles of the base.
     """
-    root = np.linalg.cholesky(part.scale_matrix)
+    root: Array = np.linalg.cholesky(part.scale_matrix)
     moves = u - part.mean
     if by_quantiles:
         root = _normal_density(part.mean)[:, np.newaxis] * root

@@ -32,8 +32,11 @@ from sklpf.kernels._vectors import (
 _TILE_ROWS = 6
 _TILE_COLUMNS = 64 if HAS_LONG_REGISTERS else 16
 _SUM_COLUMNS = 128 if HAS_LONG_REGISTERS else 64
-# Weight rows, in so many columns, that stay in the cache until all rows of units have taken them.
+# Weight rows, in so many columns, that stay in the cache until all rows of units have taken them:
+# of many rows of units next to one another, which is worth a copy.
 _PRODUCT_BLOCK = 128
+_COPIED_BLOCK = 256
+_COPIED_FOR = 4 * _TILE_ROWS
 _SUM_BLOCK = 128
 _SPARSE_BLOCK = 512  # where fewer than a tenth of the rows are listed
 _SPARSE_SHARE = 0.1
@@ -277,29 +280,39 @@ def add_products(sums, rows, units, counts):
             n_dense += 1
     if n_dense == 0:
         return
-    for first in range(0, m, _PRODUCT_BLOCK):
-        n = min(_PRODUCT_BLOCK, m - first)
+    is_copied = n_dense > _COPIED_FOR
+    block = min(m, _COPIED_BLOCK if is_copied else _PRODUCT_BLOCK)
+    copied = np.empty(block * _TILE_COLUMNS if is_copied else 0, np.float32)
+    for first in range(0, m, block):
+        n = min(block, m - first)
         column = 0
         while column < width:
             left = width - column
             tile = _TILE_COLUMNS if left >= _TILE_COLUMNS else 32 if left >= 32 else 16
+            weights = flat(rows[first:, column:])
+            length = row_length
+            if is_copied:
+                for k in range(n):
+                    for j in range(0, tile, LANES):
+                        part = load(rows, (first + k) * row_length + column + j, LANES)
+                        store(copied, k * tile + j, part)
+                weights = flat(copied)
+                length = tile
             for place in range(0, n_dense, _TILE_ROWS):
                 # the first two tiles ask for half of the next columns each
                 ahead = 0
-                if place < 2 * _TILE_ROWS:
-                    after = tile if left > tile else _PRODUCT_BLOCK * row_length - column
+                if place < 2 * _TILE_ROWS and not is_copied:
+                    after = tile if left > tile else block * row_length - column
                     ahead = after + tile // 2 * (place // _TILE_ROWS)
                 operands = (
-                    flat(sums),
+                    flat(sums[:, column:]),
                     stride,
-                    column,
                     flat(order),
                     place,
-                    flat(units),
+                    flat(units[:, first:]),
                     units.strides[0] // 4,
-                    first,
-                    flat(rows),
-                    row_length,
+                    weights,
+                    length,
                     n,
                     ahead,
                 )

@@ -351,31 +351,24 @@ def tile_multiplier(n_rows, n_columns):
     a multiple of 16, of weights.
     """
 
-    def multiply_tile(
-        sums, stride, column, order, place, units, n_units, first, rows, row_length, n, ahead
-    ):
-        """sums[c] += units[c, first : first + n] @ rows[first : first + n], in the columns from
-        `column` on, for the rows c = order[place], …; arrays are flat, and their rows `stride`,
-        `n_units` and `row_length` numbers apart. Half of the weights that lie `ahead` of these are
-        asked for.
+    def multiply_tile(sums, stride, order, place, units, n_units, rows, row_length, n, ahead):
+        """sums[c] += units[c, :n] @ rows[:n], in the first columns, for the rows c = order[place],
+        …; arrays are flat, and their rows `stride`, `n_units` and `row_length` numbers apart. Half
+        of the weights that lie `ahead` of these are asked for.
         """
-        columns = column + np.arange(n_columns)
+        columns = np.arange(n_columns)
         for c in order[place : place + n_rows]:
-            for k in range(first, first + n):
+            for k in range(n):
                 row = rows[k * row_length + columns]
                 sums[c * stride + columns] += units[c * n_units + k] * row
 
-    def result_type(
-        sums, stride, column, order, place, units, n_units, first, rows, row_length, n, ahead
-    ):
+    def result_type(sums, stride, order, place, units, n_units, rows, row_length, n, ahead):
         return types.none
 
     @_instruction(multiply_tile, result_type)
     def emit(context, builder, signature, arguments):
         """All sums stay in registers from the first to the last unit."""
-        sums, stride, column, order, place, units, n_units, first, rows, row_length, n, ahead = (
-            arguments
-        )
+        sums, stride, order, place, units, n_units, rows, row_length, n, ahead = arguments
         vector = ir.VectorType(ir.FloatType(), _LANES_IN_TILE)
         offsets = [ir.Constant(stride.type, j) for j in range(0, n_columns, _LANES_IN_TILE)]
 
@@ -390,18 +383,16 @@ def tile_multiplier(n_rows, n_columns):
         starts = []  # of the rows of units
         for row in range(n_rows):
             chain = builder.load(builder.gep(order, [builder.add(place, place.type(row))]))
-            starts.append(builder.add(builder.mul(chain, n_units), first))
-            targets += places(sums, builder.add(builder.mul(chain, stride), column))
+            starts.append(builder.mul(chain, n_units))
+            targets += places(sums, builder.mul(chain, stride))
         for target in targets:
             totals.append(alloca_once(builder, vector))
             builder.store(builder.load(target, align=4), totals[-1])
 
         with for_range(builder, n) as loop:
-            row = builder.mul(builder.add(first, loop.index), row_length)
-            weights = [
-                builder.load(each, align=4) for each in places(rows, builder.add(row, column))
-            ]
-            next_lines = places(rows, builder.add(builder.add(row, column), ahead))
+            row = builder.mul(loop.index, row_length)
+            weights = [builder.load(each, align=4) for each in places(rows, row)]
+            next_lines = places(rows, builder.add(row, ahead))
             for line in next_lines[: (len(offsets) + 1) // 2]:
                 _prefetch(builder, line)
             own_totals = iter(totals)

@@ -389,9 +389,9 @@ KINDS: dict[str, AlarmKind] = {
             " Z, and {share:.2g} of the run's draws",
             "several": "{n} regions of the target together hold {mass:.2g} (+- {error:.1g}) times"
             " the estimate of Z, and {share:.2g} of the run's draws",
-            "second try failed": "a second try, from a base that covers it, failed: {error}",
-            "second try": "a second try, from a base that covers it, gave {again}, the first one"
-            " {first}, and neither can be trusted",
+            "second try failed": "a second try, whose base covers known regions, failed: {error}",
+            "second try": "a second try, whose base covers known regions, gave {again}, the first"
+            " one {first}, and neither can be trusted",
         },
         {
             "": f"{{path_remedy}}{_ITS_CENTRE}",

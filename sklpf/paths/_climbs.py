@@ -77,7 +77,7 @@ def climb(
     position = np.clip(starts / scale, low, high)
     value, gradient = evaluate(position, np.full(position.shape, 1e-4), target)
     alive = np.isfinite(value)
-    here = _Climbs.begun(*(part[alive] for part in (position, value, gradient, target)))
+    here = _Climbs.begun(position[alive], value[alive], gradient[alive], target[alive])
     inverses = _Inverses(here.position.shape)
     visited = [here.position]
     arrived = []
@@ -112,8 +112,8 @@ def climb(
 
 
 class _Climbs(NamedTuple):
-    """Where climbs are: points (n, d), their log densities (n,) and gradients (n, d), the target of
-    each, the length of its next step as a share of the whole one, and whether it has made none.
+    """The place of climbs: points (n, d), their log densities (n,) and gradients (n, d), the target
+    of each, the length of its next step as a share of the whole one, and whether it has made none.
     """
 
     position: Array

@@ -130,11 +130,9 @@ class GeometricPath(PointsPath):
     --------
     >>> import numpy as np
     >>> from sklpf import HAIS, Gaussian, GeometricPath
-    >>> path = GeometricPath(
-    ...     lambda x: -np.sum(x**2, axis=1) / 2,
-    ...     grad=lambda x: -x,
-    ...     base=Gaussian(np.ones(3), 2.0),
-    ... )
+    >>> log_f, slope = lambda x: -np.sum(x**2, axis=1) / 2, lambda x: -x
+    >>> base = Gaussian(np.ones(3), 2.0)
+    >>> path = GeometricPath(log_f, grad=slope, base=base)
     >>> hais = HAIS(n_temperatures=200, random_state=0).fit(path)
     >>> bool(abs(hais.log_partition_ - 1.5 * np.log(2 * np.pi)) < 0.05)
     True

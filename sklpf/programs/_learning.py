@@ -159,7 +159,9 @@ def learn(
 
 
 class _Kept:
-    """Where particles stand, in a checkpoint if there is one, with what they took of the budget."""
+    """The place that particles have reached, kept in a checkpoint if there is one, with their share
+    of the budget.
+    """
 
     def __init__(self, checkpoint: Checkpoint | None, share_of_budget: float):
         self.checkpoint = checkpoint

@@ -35,6 +35,54 @@ class SimpleSweeps:
             hidden.fill(1)
 
 
+class TorchSweeps:
+    """The same sweeps by rbms (torch, one thread, float32)."""
+
+    def __init__(self, path, n_chains):
+        import torch
+        from rbms.bernoulli_bernoulli.classes import BBRBM
+
+        torch.set_num_threads(1)
+        weights, visible, hidden = (
+            torch.tensor(array, dtype=torch.float32)
+            for array in (path.components.T, path.intercept_visible, path.intercept_hidden)
+        )
+        self.rbm = BBRBM(weights, visible, hidden)
+        on = torch.sigmoid(torch.tensor(path.logits[0], dtype=torch.float32))
+        self.chains = {"visible": torch.bernoulli(on.repeat(n_chains, 1))}
+
+    def run(self, n):
+        for _ in range(n):
+            self.rbm.sample_hiddens(self.chains)
+            self.rbm.sample_visibles(self.chains)
+
+
+def rbms_training(X, n_hidden, batch_size):
+    """A function that makes a pass of persistent contrastive divergence over rows by rbms."""
+    import torch
+    from rbms.bernoulli_bernoulli.classes import BBRBM
+    from rbms.training.pcd import fit_batch_pcd
+
+    rng = np.random.default_rng(0)
+    weights = torch.tensor(rng.normal(0, 0.01, (X.shape[1], n_hidden)), dtype=torch.float32)
+    rbm = BBRBM(weights, torch.zeros(X.shape[1]), torch.zeros(n_hidden))
+    parameters = rbm.parameters()
+    for each in parameters:
+        each.grad = torch.zeros_like(each)
+    optimiser = torch.optim.SGD(parameters, lr=1e-4, maximize=True)
+    rows = torch.tensor(X)
+    ones = torch.ones(batch_size)
+    chains = [rbm.init_chains(batch_size)]
+
+    def run():
+        for first in range(0, len(rows), batch_size):
+            batch = rows[first : first + batch_size], ones
+            chains[0] = fit_batch_pcd(batch, chains[0], rbm, 1, 1.0)[0]
+            optimiser.step()
+
+    return run
+
+
 def rbms_ais(path, same_base=False):
     """A function (n_chains, n_temperatures, seed) -> log Z by the AIS of rbms (torch, one thread,
     float32).

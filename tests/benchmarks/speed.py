@@ -6,9 +6,9 @@
 What is compared is called in turn, round after round, in one process; the tables give the median
 over the rounds, a ratio is the median of the rounds' ratios with its quartiles in brackets. BLAS
 has one thread. What one thread computes is timed by the processor time of the process (the wall
-time of an idle core, whatever else the machine does), two threads by the wall. `time_to_error`
-needs torch and rbms for its peer. Weights and data come from the reference data (see SKLPF_DATA)
-and are generated where it is absent, which the tables then say.
+time of an idle core, whatever else the machine does), two threads by the wall. `sweep` and
+`time_to_error` need torch and rbms for their peer. Weights and data come from the reference data
+(see SKLPF_DATA) and are generated where it is absent, which the tables then say.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from measure import (
     table,
     with_density,
 )
-from peers import SimpleSweeps, rbms_ais
+from peers import SimpleSweeps, TorchSweeps, rbms_ais
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -60,21 +60,12 @@ _WORK = 2e9  # multiplications by a weight in one measurement
 
 
 def sweep():
-    """Run it with NUMBA_CPU_NAME=haswell, NUMBA_CPU_FEATURES=+avx,+avx2,+fma,+bmi,+bmi2,+popcnt
-    and OPENBLAS_CORETYPE=Haswell too, which are a processor without AVX-512.
+    """Run it with NUMBA_CPU_NAME=haswell, NUMBA_CPU_FEATURES=+avx,+avx2,+fma,+bmi,+bmi2,+popcnt,
+    OPENBLAS_CORETYPE=Haswell and ATEN_CPU_CAPABILITY=avx2 too, which are a processor without
+    AVX-512.
     """
-    print("\n## One Gibbs sweep of one chain, microseconds, one thread")
-    table(
-        "units",
-        "on",
-        f"NumPy and BLAS, {N_CHAINS} chains",
-        "their two products alone",
-        f"sweep, {N_CHAINS} chains",
-        "AIS",
-        "ParallelTempering",
-        "NumPy / sweep",
-        "sweep / products",
-    )
+    print(f"\n## One Gibbs sweep of one of {N_CHAINS} chains, microseconds, one thread")
+    table("units", "on", "NumPy", "rbms", "products", "sweep", "NumPy / sweep", "sweep / products")
     for shape in SIZES:
         for density in DENSITIES:
             path = with_density(*shape, density)
@@ -83,36 +74,21 @@ def sweep():
             simple = SimpleSweeps(path, N_CHAINS)
             calls = {
                 "NumPy": partial(simple.run, n),
+                "rbms": partial(TorchSweeps(path, N_CHAINS).run, n),
                 "products": partial(simple.multiply, n),
                 "sweep": partial(sweeps, path, state, _at_target(n), _LATER),
             }
-            made = dict.fromkeys(calls, n * N_CHAINS)
-            whole = {
-                "AIS": lambda n: AIS(N_CHAINS, max(n, 20), checks=False, random_state=0),
-                "PT": lambda n: ParallelTempering(
-                    n_sweeps=max(n, 64), checks=False, random_state=0
-                ),
-            }
-            runs = {}
-            for who, make in whole.items():
-                for length in (1, _LONGER):
-                    runs[who, length] = partial(quiet_fit, make(length * max(n, 20)), path)
-                ends = [runs[who, length]().result_.n_sweeps for length in (1, _LONGER)]
-                made[who] = ends[1] - ends[0]
-            times = interleave(calls | runs, 3)
-            for who in whole:
-                times[who] = times[who, _LONGER] - times[who, 1]
+            times = interleave(calls, 9)
             row(
                 "{} x {}".format(*shape),
                 f"{density:.0%}",
-                *(f"{np.median(times[who]) / made[who] * 1e6:.3g}" for who in made),
+                *(f"{np.median(seconds) / (n * N_CHAINS) * 1e6:.3g}" for seconds in times.values()),
                 ratio(times["NumPy"], times["sweep"]),
                 ratio(times["sweep"], times["products"]),
             )
 
 
 _LATER = Stream(KEY, 0, 1)
-_LONGER = 4  # times the sweeps: the difference leaves out what a run costs however long it is
 
 
 def _at_target(n):

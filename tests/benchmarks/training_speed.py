@@ -1,4 +1,4 @@
-"""Time of one update in the training of RBMs, beside scikit-learn and a loop in NumPy.
+"""Time of one update in the training of RBMs, beside scikit-learn, rbms and a loop in NumPy.
 
 usage: python tests/benchmarks/training_speed.py {binary,gaussian,categorical} [--rounds 3]
            [--sizes 64x64 784x500 4000x2000] [--densities 0.05 0.2 0.5] [--jobs 1 2]
@@ -6,15 +6,18 @@ usage: python tests/benchmarks/training_speed.py {binary,gaussian,categorical} [
 Batches of 100 rows and as many persistent chains; milliseconds, medians of interleaved fits, with
 averages. Binary units of both layers are on with the same probability, which the library's time
 depends on and that of the others does not: biases are set to its log odds, and rates are so small
-that it stays. The others run with one thread of BLAS and with all of them.
+that it stays. The others run with one thread, and with all of them if --jobs asks for more than
+one.
 """
 
 import argparse
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 from measure import row, table
+from peers import rbms_training
 from sklearn import neural_network
 from threadpoolctl import threadpool_limits
 
@@ -38,8 +41,16 @@ def rows(kind, n_units, density):
     return (rng.random((N_ROWS, n_units)) < density).astype(np.float32)
 
 
+def clock_of(n_threads):
+    """The clock of one thread is the processor's, whatever else the machine does; of more the
+    wall's.
+    """
+    return time.process_time if n_threads == 1 else time.perf_counter
+
+
 def pass_time(trainer_class, model, X, density=None):
     """Milliseconds of an update in the last passes of a fit."""
+    clock = clock_of(model.n_jobs)
     seconds = []
     run = trainer_class.run
 
@@ -47,9 +58,9 @@ def pass_time(trainer_class, model, X, density=None):
         if density is not None and not seconds:
             hidden = trainer.weights.parameters.intercept_hidden
             hidden[:] = np.log(density / (1 - density))
-        began = time.perf_counter()
+        began = clock()
         run(trainer)
-        seconds.append(time.perf_counter() - began)
+        seconds.append(clock() - began)
 
     trainer_class.run = timed
     try:
@@ -73,20 +84,20 @@ def ours(kind, n_hidden, X, n_jobs, density):
     return pass_time(of_discrete.Trainer, model, X, density)
 
 
-def scikit_learn(n_hidden, X):
+def scikit_learn(n_hidden, X, clock):
     """Milliseconds of one of scikit-learn's updates."""
     model = neural_network.BernoulliRBM(n_hidden, batch_size=BATCH, n_iter=1, random_state=0)
-    began = time.perf_counter()
+    began = clock()
     model.fit(X)
-    return 1e3 * (time.perf_counter() - began) / (len(X) // BATCH)
+    return 1e3 * (clock() - began) / (len(X) // BATCH)
 
 
-def numpy_loop(kind, n_hidden, X):
+def numpy_loop(kind, n_hidden, X, clock):
     """Milliseconds of an update of persistent contrastive divergence in NumPy."""
     rng = np.random.default_rng(0)
     weights = rng.normal(0, 0.01, (n_hidden, X.shape[1])).astype(np.float32)
     h = (rng.random((BATCH, n_hidden), dtype=np.float32) < 0.5).astype(np.float32)
-    began = time.perf_counter()
+    began = clock()
     for first in range(0, len(X), BATCH):
         batch = X[first : first + BATCH]
         v = h @ weights
@@ -98,7 +109,17 @@ def numpy_loop(kind, n_hidden, X):
         mean = 1 / (1 + np.exp(-(v @ weights.T)))
         h = (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
         weights += np.float32(1e-3 / BATCH) * (on.T @ batch - mean.T @ v)
-    return 1e3 * (time.perf_counter() - began) / (len(X) // BATCH)
+    return 1e3 * (clock() - began) / (len(X) // BATCH)
+
+
+def rbms_loop(n_hidden, X, clock):
+    """Milliseconds of one of the updates of rbms."""
+    run = rbms_training(X, n_hidden, BATCH)
+    for _ in range(WARM_UP):
+        run()
+    began = clock()
+    run()
+    return 1e3 * (clock() - began) / (len(X) // BATCH)
 
 
 def one_hot(X):
@@ -111,9 +132,11 @@ def measure(kind, n_units, n_hidden, density, jobs, rounds):
     X = rows(kind, n_units, density)
     dense = one_hot(X) if kind == "categorical" else X
     calls = {f"sklpf {n}": lambda n=n: ours(kind, n_hidden, X, n, density) for n in jobs}
-    others = {"NumPy": lambda: numpy_loop(kind, n_hidden, dense)}
+    others = {"NumPy": partial(numpy_loop, kind, n_hidden, dense)}
     if kind != "gaussian":
-        others["scikit-learn"] = lambda: scikit_learn(n_hidden, dense)
+        others["scikit-learn"] = partial(scikit_learn, n_hidden, dense)
+    if kind == "binary":
+        others["rbms"] = partial(rbms_loop, n_hidden, X)
     found = {}
     for measured in range(-1, rounds):
         for name, call in calls.items():
@@ -121,9 +144,9 @@ def measure(kind, n_units, n_hidden, density, jobs, rounds):
             if measured >= 0:
                 found.setdefault(name, []).append(value)
         for name, call in others.items():
-            for threads in (1, None):
+            for threads in (1, None) if max(jobs) > 1 else (1,):
                 with threadpool_limits(threads):
-                    value = call()
+                    value = call(clock=clock_of(threads))
                 if measured >= 0:
                     key = f"{name} {threads or 'all'}"
                     found.setdefault(key, []).append(value)

@@ -96,7 +96,9 @@ def _multiply_all(sums, units, rows):
     _layers.add_products(sums, rows, units, np.full(n, -1))
 
 
-@pytest.mark.parametrize(("n", "m", "width"), [(1, 5, 16), (13, 300, 80), (6, 64, 112)])
+@pytest.mark.parametrize(
+    ("n", "m", "width"), [(1, 5, 16), (13, 300, 80), (6, 64, 112), (30, 300, 112)]
+)
 @pytest.mark.parametrize("share", [0.05, 0.35, 1.0])
 def test_a_product_has_the_same_bits_by_sums_by_tiles_and_among_other_rows(n, m, width, share):
     rng = np.random.default_rng(n)

@@ -117,9 +117,8 @@ class UntilTrusted(PartitionEstimator):
     >>> import numpy as np
     >>> from sklpf import Gaussian, GeometricPath
     >>> from sklpf.partition import UntilTrusted
-    >>> path = GeometricPath(
-    ...     lambda x: -np.sum((x - 5) ** 2, axis=1) / 2e-4, base=Gaussian([0, 0], 4.0)
-    ... )
+    >>> base = Gaussian([0, 0], 4.0)
+    >>> path = GeometricPath(lambda x: -np.sum((x - 5) ** 2, axis=1) / 2e-4, base=base)
     >>> estimator = UntilTrusted(random_state=0).fit(path)
     >>> [attempt.method for attempt in estimator.attempts_]
     ['ImportanceSampling']
