@@ -382,6 +382,21 @@ class GeometricPath(PointsPath):
         values = self._call("log_density", position)
         return values_of_shape(self.density_name, values, (len(position),))
 
+    def raw_gradient(self, position: Array) -> Array:
+        """Return the user's gradient as it is.
+
+        Parameters
+        ----------
+        position : ndarray of shape (n, d)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            In nats by the coordinates; NaN and infinity are kept.
+        """
+        return self._call("grad", position)
+
     def probe(self) -> list[str]:
         """Values of all functions at fixed points, to ten digits.
 
@@ -529,9 +544,6 @@ class GeometricPath(PointsPath):
         log_target = log_densities_of("value_and_grad", found[0], position, nan_is_zero=True)
         slope = values_of_shape("value_and_grad's gradient", found[1], position.shape)
         return log_target, slope
-
-    def raw_gradient(self, position):
-        return self._call("grad", position)
 
     @property
     def _base_gradient(self):
