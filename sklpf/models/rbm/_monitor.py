@@ -174,7 +174,7 @@ def _mean_log_f(model, X, path) -> float:
     missing = model._missing(X)
     if missing is None:
         levels = np.full(len(X), len(path.ladder) - 1)
-        return np.mean(path.log_f(path.state_from_rows(X), levels))
+        return float(np.mean(path.log_f(path.state_from_rows(X), levels)))
     parameters = path.components, path.intercept_visible, path.intercept_hidden
     log_f, too_many, _ = log_sums(model._known(X[~missing.all(axis=1)], parameters))
     if len(too_many):
@@ -182,7 +182,7 @@ def _mean_log_f(model, X, path) -> float:
             "early_stopping sums over the missing values (NaN) of rows after every pass, and some"
             " rows miss too many: set it to False, take at most 20 hidden units, or drop such rows"
         )
-    return np.mean(log_f)
+    return float(np.mean(log_f))
 
 
 class Monitor:
