@@ -114,9 +114,8 @@ def make_patches(
     >>> import numpy as np
     >>> from sklpf.datasets import make_patches
     >>> images = np.random.default_rng(0).gamma(2.0, 50.0, size=(3, 64, 96))
-    >>> X_train, X_test, whitening, log_det = make_patches(
-    ...     images, 8, 500, 10, n_test=100, random_state=0
-    ... )
+    >>> sizes = dict(n_test=100, random_state=0)
+    >>> X_train, X_test, whitening, log_det = make_patches(images, 8, 500, 10, **sizes)
     >>> X_train.shape, X_test.shape, whitening.components_.shape
     ((500, 10), (100, 10), (10, 64))
     """

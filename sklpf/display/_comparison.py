@@ -79,9 +79,8 @@ class ComparisonDisplay(Display):
     ...     for c in (0.0, 1.0)
     ... )
     >>> X = np.array([[1, 1], [1, 0], [1, 1]])
-    >>> display = ComparisonDisplay.from_result(
-    ...     compare({"fair": fair, "skewed": skewed}, X=X)
-    ... )
+    >>> comparison = compare({"fair": fair, "skewed": skewed}, X=X)
+    >>> display = ComparisonDisplay.from_result(comparison)
     >>> list(display.scores)
     ['skewed', 'fair']
     """

@@ -34,9 +34,8 @@ class ComponentsDisplay(Display):
     >>> from sklpf import BernoulliRBM
     >>> from sklpf.display import ComponentsDisplay
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(10, 16)), np.zeros(16), np.zeros(10)
-    ... )
+    >>> weights = rng.normal(size=(10, 16))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(16), np.zeros(10))
     >>> ComponentsDisplay.from_estimator(rbm).images.shape
     (10, 4, 4)
     """

@@ -125,9 +125,8 @@ class RunDisplay(ResultDisplay):
     >>> import numpy as np
     >>> from sklpf import SMC, Gaussian, GeometricPath
     >>> from sklpf.display import RunDisplay
-    >>> path = GeometricPath(
-    ...     lambda x: -np.sum(x**4, axis=1), base=Gaussian([0.0, 0.0], 1.0)
-    ... )
+    >>> base = Gaussian([0.0, 0.0], 1.0)
+    >>> path = GeometricPath(lambda x: -np.sum(x**4, axis=1), base=base)
     >>> smc = SMC(n_temperatures=20, random_state=0).fit(path)
     >>> RunDisplay.from_estimator(smc).panels_
     ('log Z', 'band', 'acceptance', 'weights', 'regions')

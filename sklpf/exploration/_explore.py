@@ -23,15 +23,7 @@ EFFICIENT = 0.2  # effective share of draws, from which a cover is a proposal
 
 
 def explore(
-    path: GeometricPath,
-    budget: int,
-    stream: Stream,
-    target: Target | None = None,
-    *,
-    most_stages: int = 6,
-    n_fresh: tuple[int, int] = (200, 30),  # draws from each half, and for each dimension
-    better: float = 1.2,  # times as efficient, for which the search goes on
-    growth: float = 1.5,  # of the effective sample size, where the search goes on
+    path: GeometricPath, budget: int, stream: Stream, target: Target | None = None
 ) -> Cover:
     """Look for the mass of a density on R^d.
 
@@ -73,7 +65,20 @@ def explore(
     Kilbinger, M. et al. (2010). Bayesian model comparison in cosmology with population Monte Carlo.
     Monthly Notices of the Royal Astronomical Society 405.
     """
-    target = target or Target(path)
+    return _explored(target or Target(path), budget, stream)
+
+
+def _explored(
+    target: Target,
+    budget: int,
+    stream: Stream,
+    *,
+    most_stages: int = 6,
+    n_fresh: tuple[int, int] = (200, 30),  # draws from each half, and for each dimension
+    better: float = 1.2,  # times as efficient, for which the search goes on
+    growth: float = 1.5,  # of the effective sample size, where the search goes on
+) -> Cover:
+    """The cover of a target."""
     scout, explorers = _first_explorers(target, budget, stream)
     all_explorers = list(dict.fromkeys([scout, *explorers]))
     n_climbs = n_searched = 0
@@ -111,7 +116,7 @@ def explore(
             raise
         not_over = "the budget was spent before explorers had agreed"
     return Cover(
-        base=path.base,
+        base=target.base,
         coordinates=target.coordinates,
         proposals=joint.proposals,
         fresh=joint.fresh(target),

@@ -79,9 +79,8 @@ def from_decoder(
     >>> import numpy as np
     >>> from sklpf.interop import from_decoder
     >>> W = np.array([[1.0, -2.0, 0.5]])
-    >>> model = from_decoder(
-    ...     lambda z: z @ W, 1, pullback=lambda z, g: g @ W.T, random_state=0
-    ... )
+    >>> pullback = lambda z, g: g @ W.T
+    >>> model = from_decoder(lambda z: z @ W, 1, pullback=pullback, random_state=0)
     >>> X = model.sample(5, random_state=0)
     >>> model.score_samples(X).shape
     (5,)

@@ -47,9 +47,8 @@ def from_dimod(bqm: Any, beta: float = 1.0, **parameters: Any) -> BoltzmannMachi
     Examples
     --------
     >>> import dimod  # doctest: +SKIP
-    >>> bqm = dimod.BinaryQuadraticModel(
-    ...     {"a": 0.0, "b": 0.0}, {("a", "b"): -1.0}, 0.0, "SPIN"
-    ... )  # doctest: +SKIP
+    >>> pair = {"a": 0.0, "b": 0.0}, {("a", "b"): -1.0}
+    >>> bqm = dimod.BinaryQuadraticModel(*pair, 0.0, "SPIN")  # doctest: +SKIP
     >>> model = from_dimod(bqm, beta=0.5).estimate_log_partition()  # doctest: +SKIP
     >>> round(model.log_partition_, 4)  # log(4 cosh(0.5))  # doctest: +SKIP
     1.5064

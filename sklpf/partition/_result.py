@@ -118,9 +118,7 @@ class PartitionResult(Readable):
     Examples
     --------
     >>> from sklpf import PartitionResult
-    >>> result = PartitionResult(
-    ...     "AIS", log_partition=2.0, std_error=0.1, degrees_of_freedom=99
-    ... )
+    >>> result = PartitionResult("AIS", 2.0, 0.1, degrees_of_freedom=99)
     >>> low, high = result.interval()
     >>> print(f"{low:.2f} to {high:.2f} nats")
     1.80 to 2.20 nats

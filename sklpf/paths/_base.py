@@ -114,9 +114,8 @@ class Path(_Optional):
     ...     def propose(self, state, levels, stream):
     ...         flip = stream.generator().integers(2, size=state.shape)
     ...         return state ^ flip, np.zeros(len(state))
-    >>> ais = AIS(n_temperatures=20, transition=Metropolis(), random_state=0).fit(
-    ...     Coins()
-    ... )
+    >>> ais = AIS(n_temperatures=20, transition=Metropolis(), random_state=0)
+    >>> ais = ais.fit(Coins())
     >>> low, high = ais.log_partition_interval_
     >>> bool(low < 3 * np.log(3) < high)
     True

@@ -602,9 +602,8 @@ class Mixture(_OfParts):
 
     Examples
     --------
-    >>> base = Mixture(
-    ...     [Gaussian([-3, 0], 1), StudentT([3, 0], 1, df=5)], weights=[0.3, 0.7]
-    ... )
+    >>> parts = [Gaussian([-3, 0], 1), StudentT([3, 0], 1, df=5)]
+    >>> base = Mixture(parts, weights=[0.3, 0.7])
     >>> base.log_density(np.array([[-3.0, 0.0]])).round(4)
     array([-3.0404])
     """

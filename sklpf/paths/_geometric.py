@@ -130,11 +130,9 @@ class GeometricPath(PointsPath):
     --------
     >>> import numpy as np
     >>> from sklpf import HAIS, Gaussian, GeometricPath
-    >>> path = GeometricPath(
-    ...     lambda x: -np.sum(x**2, axis=1) / 2,
-    ...     grad=lambda x: -x,
-    ...     base=Gaussian(np.ones(3), 2.0),
-    ... )
+    >>> log_f, slope = lambda x: -np.sum(x**2, axis=1) / 2, lambda x: -x
+    >>> base = Gaussian(np.ones(3), 2.0)
+    >>> path = GeometricPath(log_f, grad=slope, base=base)
     >>> hais = HAIS(n_temperatures=200, random_state=0).fit(path)
     >>> bool(abs(hais.log_partition_ - 1.5 * np.log(2 * np.pi)) < 0.05)
     True
@@ -384,6 +382,21 @@ class GeometricPath(PointsPath):
         values = self._call("log_density", position)
         return values_of_shape(self.density_name, values, (len(position),))
 
+    def raw_gradient(self, position: Array) -> Array:
+        """Return the user's gradient as it is.
+
+        Parameters
+        ----------
+        position : ndarray of shape (n, d)
+            Points.
+
+        Returns
+        -------
+        ndarray of shape (n, d)
+            In nats by the coordinates; NaN and infinity are kept.
+        """
+        return self._call("grad", position)
+
     def probe(self) -> list[str]:
         """Values of all functions at fixed points, to ten digits.
 
@@ -531,9 +544,6 @@ class GeometricPath(PointsPath):
         log_target = log_densities_of("value_and_grad", found[0], position, nan_is_zero=True)
         slope = values_of_shape("value_and_grad's gradient", found[1], position.shape)
         return log_target, slope
-
-    def raw_gradient(self, position):
-        return self._call("grad", position)
 
     @property
     def _base_gradient(self):

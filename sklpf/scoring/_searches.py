@@ -175,9 +175,8 @@ def log_likelihood(estimator, X, y=None) -> float:
     >>> from sklpf import BernoulliRBM, log_likelihood
     >>> X = np.tile(np.eye(4), (10, 1))
     >>> y = X[:, 0]
-    >>> rbm = BernoulliRBM(
-    ...     learning_rate=0.1, n_iter=50, on_nonconvergence="nan", random_state=0
-    ... )
+    >>> settings = dict(learning_rate=0.1, n_iter=50, random_state=0)
+    >>> rbm = BernoulliRBM(on_nonconvergence="nan", **settings)
     >>> pipe = Pipeline([("rbm", rbm), ("classifier", LogisticRegression())])
     >>> grid = {"rbm__n_components": [1, 4]}
     >>> search = GridSearchCV(pipe, grid, scoring=log_likelihood, cv=2).fit(X, y)

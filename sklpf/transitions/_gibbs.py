@@ -18,9 +18,8 @@ class Gibbs(Transition):
     >>> from sklpf import AIS, BernoulliRBM
     >>> from sklpf.transitions import Gibbs
     >>> rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
-    >>> AIS(n_temperatures=20, transition=Gibbs(), random_state=0).fit(
-    ...     rbm
-    ... ).converged_  # its default
+    >>> ais = AIS(n_temperatures=20, transition=Gibbs(), random_state=0)
+    >>> ais.fit(rbm).converged_  # its default
     True
     """
 

@@ -60,14 +60,11 @@ class HMC(TunedTransition):
     --------
     >>> from sklpf import AIS, Gaussian, GeometricPath
     >>> from sklpf.transitions import HMC
-    >>> path = GeometricPath(
-    ...     lambda x: -(x**4).sum(axis=1),
-    ...     grad=lambda x: -4 * x**3,
-    ...     base=Gaussian([0.0, 0.0], 1.0),
-    ... )
-    >>> ais = AIS(
-    ...     n_temperatures=100, transition=HMC(metric="diag"), random_state=0
-    ... ).fit(path)
+    >>> log_f, slope = lambda x: -(x**4).sum(axis=1), lambda x: -4 * x**3
+    >>> base = Gaussian([0.0, 0.0], 1.0)
+    >>> path = GeometricPath(log_f, grad=slope, base=base)
+    >>> move = HMC(metric="diag")
+    >>> ais = AIS(n_temperatures=100, transition=move, random_state=0).fit(path)
     >>> ais.converged_
     True
     """

@@ -52,9 +52,8 @@ class RandomWalk(TunedTransition):
     --------
     >>> from sklpf import AIS, Gaussian, GeometricPath
     >>> from sklpf.transitions import RandomWalk
-    >>> path = GeometricPath(
-    ...     lambda x: -(x**4).sum(axis=1), base=Gaussian([0.0, 0.0], 1.0)
-    ... )
+    >>> base = Gaussian([0.0, 0.0], 1.0)
+    >>> path = GeometricPath(lambda x: -(x**4).sum(axis=1), base=base)
     >>> ais = AIS(n_temperatures=100, transition=RandomWalk(), random_state=0).fit(path)
     >>> ais.converged_
     True

@@ -38,9 +38,8 @@ class Slice(TunedTransition):
     --------
     >>> from sklpf import AIS, Gaussian, GeometricPath
     >>> from sklpf.transitions import Slice
-    >>> path = GeometricPath(
-    ...     lambda x: -(x**4).sum(axis=1), base=Gaussian([0.0, 0.0], 1.0)
-    ... )
+    >>> base = Gaussian([0.0, 0.0], 1.0)
+    >>> path = GeometricPath(lambda x: -(x**4).sum(axis=1), base=base)
     >>> ais = AIS(n_temperatures=30, transition=Slice(), random_state=0).fit(path)
     >>> ais.converged_
     True

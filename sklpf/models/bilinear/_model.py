@@ -106,9 +106,8 @@ class BilinearGenerativeModel(GenerativeModel):
     >>> import numpy as np
     >>> from sklpf import HAIS, BilinearGenerativeModel
     >>> X = np.random.default_rng(0).laplace(size=(200, 2))
-    >>> model = BilinearGenerativeModel(
-    ...     noise_std=0.5, partition_estimator=HAIS(), random_state=0
-    ... ).fit(X)
+    >>> settings = dict(partition_estimator=HAIS(), random_state=0)
+    >>> model = BilinearGenerativeModel(noise_std=0.5, **settings).fit(X)
     >>> model.style_weights_.shape
     (2, 2)
     """

@@ -101,14 +101,9 @@ class DecoderModel(RowLikelihoodMixin, DrawsInContainer, BaseEstimator):
     --------
     >>> import numpy as np
     >>> from sklpf.interop import from_decoder
-    >>> model = from_decoder(
-    ...     lambda z: 2 * z,
-    ...     1,
-    ...     pullback=lambda z, g: 2 * g,
-    ...     likelihood="gaussian",
-    ...     noise_std=1.0,
-    ...     random_state=0,
-    ... )
+    >>> forward, pullback = lambda z: 2 * z, lambda z, g: 2 * g
+    >>> settings = dict(likelihood="gaussian", noise_std=1.0, random_state=0)
+    >>> model = from_decoder(forward, 1, pullback=pullback, **settings)
     >>> exact = -0.5 * np.log(2 * np.pi * 5) - 1 / 10  # x ~ N(0, 5)
     >>> bool(abs(model.score([[1.0]]) - exact) < 0.3)
     True

@@ -69,13 +69,8 @@ class DecoderPath(PointsPath):
     >>> import numpy as np
     >>> from sklpf import HAIS
     >>> from sklpf.interop import from_decoder
-    >>> model = from_decoder(
-    ...     lambda z: 2 * z,
-    ...     1,
-    ...     pullback=lambda z, g: 2 * g,
-    ...     likelihood="gaussian",
-    ...     noise_std=1.0,
-    ... )
+    >>> noise = dict(likelihood="gaussian", noise_std=1.0)
+    >>> model = from_decoder(lambda z: 2 * z, 1, pullback=lambda z, g: 2 * g, **noise)
     >>> hais = HAIS(n_temperatures=200, random_state=0).fit(model.path([[1.0], [2.0]]))
     >>> exact = -0.5 * np.log(2 * np.pi * 5) - np.array([1, 4]) / 10  # x ~ N(0, 5)
     >>> bool(np.all(np.abs(hais.log_partition_ - exact) < 0.05))

@@ -165,9 +165,7 @@ class FactorialMixture(
     >>> from sklpf import FactorialMixture
     >>> from sklpf.datasets import make_factorial_shapes
     >>> X, _, _ = make_factorial_shapes(500, random_state=0)
-    >>> model = FactorialMixture(
-    ...     8, noise_variance=0.01, tempering="annealed", random_state=0
-    ... ).fit(X)
+    >>> model = FactorialMixture(8, noise_variance=0.01, random_state=0).fit(X)
     >>> model.transform(X).shape
     (500, 8)
     """

@@ -190,9 +190,8 @@ class LatentDirichletAllocation(
     >>> from sklpf import LatentDirichletAllocation
     >>> from sklpf.datasets import make_bars_corpus
     >>> X, topics, _ = make_bars_corpus(500, random_state=0)
-    >>> model = LatentDirichletAllocation(
-    ...     10, learning_method="online", random_state=0
-    ... ).fit(X)
+    >>> settings = dict(learning_method="online", random_state=0)
+    >>> model = LatentDirichletAllocation(10, **settings).fit(X)
     >>> model.transform(X).shape
     (500, 10)
 
@@ -204,10 +203,8 @@ class LatentDirichletAllocation(
     ...     for i in range(1000):
     ...         yield "rain wind sun" if i % 2 else "cat dog bird"
     >>> vectorizer = HashingVectorizer(n_features=64, alternate_sign=False, norm=None)
-    >>> model, stream = (
-    ...     LatentDirichletAllocation(2, total_samples=1000, random_state=0),
-    ...     documents(),
-    ... )
+    >>> model = LatentDirichletAllocation(2, total_samples=1000, random_state=0)
+    >>> stream = documents()
     >>> while texts := list(islice(stream, 256)):
     ...     model = model.partial_fit(vectorizer.transform(texts))
     >>> model.n_batch_iter_ - 1
@@ -351,9 +348,8 @@ class LatentDirichletAllocation(
         Examples
         --------
         >>> from sklpf import LatentDirichletAllocation
-        >>> model = LatentDirichletAllocation.from_topics(
-        ...     [[0.9, 0.1], [0.2, 0.8]], doc_topic_prior=0.5
-        ... )
+        >>> topics = [[0.9, 0.1], [0.2, 0.8]]
+        >>> model = LatentDirichletAllocation.from_topics(topics, doc_topic_prior=0.5)
         >>> round(float(model.score_samples([[1, 0]])[0]), 4)  # log 0.55
         -0.5978
         """
@@ -455,9 +451,8 @@ class LatentDirichletAllocation(
         Examples
         --------
         >>> from sklpf import LatentDirichletAllocation
-        >>> model = LatentDirichletAllocation.from_topics(
-        ...     [[0.5, 0.25, 0.25]], doc_topic_prior=1.0
-        ... )
+        >>> topics = [[0.5, 0.25, 0.25]]
+        >>> model = LatentDirichletAllocation.from_topics(topics, doc_topic_prior=1.0)
         >>> words = model.score_interval([[2, 0, 0], [1, 1, 1], [0, 2, 2]], per="word")
         >>> words
         ScoreInterval(-1.16 nats per word: 95 % interval [-1.92, -0.39])

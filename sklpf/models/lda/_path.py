@@ -86,9 +86,8 @@ class LDAPath(KernelPath):
     --------
     >>> from sklpf import Exact
     >>> from sklpf.models import LDAPath
-    >>> path = LDAPath(
-    ...     [[0.9, 0.1], [0.1, 0.9]], doc_topic_prior=[0.5, 0.5], X=[[1, 0], [2, 0]]
-    ... )
+    >>> topics, X = [[0.9, 0.1], [0.1, 0.9]], [[1, 0], [2, 0]]
+    >>> path = LDAPath(topics, doc_topic_prior=[0.5, 0.5], X=X)
     >>> Exact().fit(path).log_partition_.round(4)
     array([-0.6931, -1.1087])
     """

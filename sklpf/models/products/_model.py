@@ -126,12 +126,10 @@ class ProductOfExperts(EnergyBasedModel):
     --------
     >>> import numpy as np
     >>> from sklpf import ProductOfExperts
-    >>> X = np.random.default_rng(0).laplace(size=(500, 3)) @ np.array(
-    ...     [[1, 0.5, 0], [0, 1, 0], [0, 0.3, 2]]
-    ... )
-    >>> model = ProductOfExperts(expert="laplace", algorithm="ml", random_state=0).fit(
-    ...     X
-    ... )
+    >>> mixing = np.array([[1, 0.5, 0], [0, 1, 0], [0, 0.3, 2]])
+    >>> X = np.random.default_rng(0).laplace(size=(500, 3)) @ mixing
+    >>> model = ProductOfExperts(expert="laplace", algorithm="ml", random_state=0)
+    >>> model = model.fit(X)
     >>> bool(model.score(X) > -6.0)
     True
     """

@@ -338,9 +338,8 @@ def compare_estimates(run: LevelRun) -> EstimateComparison:
     >>> from sklpf import BernoulliRBM, ParallelTempering
     >>> from sklpf.partition import compare_estimates
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> comparison = compare_estimates(ParallelTempering(random_state=0).fit(rbm).run_)
     >>> [result.method for result in comparison.results][:3]
     ['ParallelTempering', 'BAR', 'MBAR']

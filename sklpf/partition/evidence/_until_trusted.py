@@ -56,7 +56,7 @@ class UntilTrusted(PartitionEstimator):
 
         - draws are given: `BridgeSampling`, with a Gaussian and with a mixture as proposal, before
           the others;
-        - a density on R^d, d up to 7: `ImportanceSampling` with an explored proposal, if no draws
+        - a density on R^d, d up to 12: `ImportanceSampling` with an explored proposal, if no draws
           are given;
         - then with a gradient and d above 20: `HAIS`, `AdaptiveSMC` with 1000 particles,
           `HAIS` with 10,000 levels, `ParallelTempering` with 16,384 and with 65,536 sweeps;
@@ -117,9 +117,8 @@ class UntilTrusted(PartitionEstimator):
     >>> import numpy as np
     >>> from sklpf import Gaussian, GeometricPath
     >>> from sklpf.partition import UntilTrusted
-    >>> path = GeometricPath(
-    ...     lambda x: -np.sum((x - 5) ** 2, axis=1) / 2e-4, base=Gaussian([0, 0], 4.0)
-    ... )
+    >>> base = Gaussian([0, 0], 4.0)
+    >>> path = GeometricPath(lambda x: -np.sum((x - 5) ** 2, axis=1) / 2e-4, base=base)
     >>> estimator = UntilTrusted(random_state=0).fit(path)
     >>> [attempt.method for attempt in estimator.attempts_]
     ['ImportanceSampling']
@@ -218,7 +217,7 @@ class UntilTrusted(PartitionEstimator):
         self,
         path,
         *,
-        few_dimensions: int = 7,  # beyond which exploring loses modes
+        few_dimensions: int = 12,  # beyond which exploring may lose modes that SMC finds
         many_dimensions: int = 20,  # in which gradients are needed
     ) -> list[PartitionEstimator]:
         if self.estimators is not None:

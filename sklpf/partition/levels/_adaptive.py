@@ -199,9 +199,8 @@ class SAMS(AdaptiveTempering):
     >>> from sklpf import BernoulliRBM
     >>> from sklpf.partition import SAMS
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> sams = SAMS(n_sweeps=1000, random_state=0).fit(rbm)
     >>> bool(sams.log_partition_std_error_ < 0.05)
     True
@@ -323,9 +322,8 @@ class WangLandau(AdaptiveTempering):
     >>> from sklpf import BernoulliRBM
     >>> from sklpf.partition import WangLandau
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> flat = WangLandau(n_sweeps=1000, random_state=0).fit(rbm)
     >>> bool(flat.log_partition_std_error_ < 0.05)
     True

@@ -309,9 +309,8 @@ class ParallelTempering(SamplingEstimator):
     >>> import numpy as np
     >>> from sklpf import BernoulliRBM, ParallelTempering
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> tempering = ParallelTempering(random_state=0).fit(rbm)
     >>> bool(tempering.log_partition_std_error_ < 0.05)
     True

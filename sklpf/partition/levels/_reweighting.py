@@ -147,9 +147,8 @@ class MBAR(ReweightingEstimator):
     >>> from sklpf import BernoulliRBM, ParallelTempering
     >>> from sklpf.partition import MBAR
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> tempering = ParallelTempering(random_state=0).fit(rbm)
     >>> mbar = MBAR().fit(tempering.run_)
     >>> bool(abs(mbar.log_partition_ - tempering.log_partition_) < 0.05)
@@ -185,9 +184,8 @@ class BAR(ReweightingEstimator):
     >>> from sklpf import BernoulliRBM, ParallelTempering
     >>> from sklpf.partition import BAR
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> tempering = ParallelTempering(random_state=0).fit(rbm)
     >>> BAR().fit(tempering.run_).log_partition_ == tempering.log_partition_
     True
@@ -228,9 +226,8 @@ class LevelProcess(ReweightingEstimator):
     >>> from sklpf import RTS, BernoulliRBM
     >>> from sklpf.partition import LevelProcess
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> rts = RTS(n_temperatures=20, n_sweeps=1000, random_state=0).fit(rbm)
     >>> difference = LevelProcess().fit(rts.run_).log_partition_ - rts.log_partition_
     >>> bool(abs(difference) < 0.05)
@@ -271,9 +268,8 @@ class SteppingStone(ReweightingEstimator):
     >>> from sklpf import BernoulliRBM, ParallelTempering
     >>> from sklpf.partition import SteppingStone
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> tempering = ParallelTempering(random_state=0).fit(rbm)
     >>> chained = SteppingStone(direction="forward").fit(tempering.run_)
     >>> bool(abs(chained.log_partition_ - tempering.log_partition_) < 0.05)
@@ -345,9 +341,8 @@ class ThermodynamicIntegration(ReweightingEstimator):
     >>> from sklpf import BernoulliRBM, ParallelTempering
     >>> from sklpf.partition import ThermodynamicIntegration
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> tempering = ParallelTempering(random_state=0).fit(rbm)
     >>> corrected = ThermodynamicIntegration().fit(tempering.run_)
     >>> bool(abs(corrected.log_partition_ - tempering.log_partition_) < 0.05)

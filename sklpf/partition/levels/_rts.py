@@ -386,9 +386,8 @@ class RTS(SimulatedTempering):
     >>> import numpy as np
     >>> from sklpf import RTS, BernoulliRBM
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> rts = RTS(random_state=0).fit(rbm)
     >>> bool(rts.log_partition_std_error_ < 0.05)
     True

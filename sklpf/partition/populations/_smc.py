@@ -197,9 +197,8 @@ class SMC(SamplingEstimator):
     >>> import numpy as np
     >>> from sklpf import SMC, BernoulliRBM
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> smc = SMC(random_state=0).fit(rbm)
     >>> bool(smc.log_partition_std_error_ < 0.05)
     True

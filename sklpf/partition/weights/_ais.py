@@ -205,9 +205,8 @@ class AIS(SamplingEstimator):
     >>> import numpy as np
     >>> from sklpf import AIS, BernoulliRBM
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> ais = AIS(random_state=0).fit(rbm)
     >>> bool(ais.log_partition_std_error_ < 0.05)
     True
@@ -385,11 +384,9 @@ class HAIS(AIS):
     --------
     >>> import numpy as np
     >>> from sklpf import HAIS, Gaussian, GeometricPath
-    >>> path = GeometricPath(
-    ...     lambda x: -np.sum(x**4, axis=1),
-    ...     grad=lambda x: -4 * x**3,
-    ...     base=Gaussian(np.zeros(5), 1.0),
-    ... )
+    >>> log_f, slope = lambda x: -np.sum(x**4, axis=1), lambda x: -4 * x**3
+    >>> base = Gaussian(np.zeros(5), 1.0)
+    >>> path = GeometricPath(log_f, grad=slope, base=base)
     >>> hais = HAIS(n_temperatures=200, random_state=0).fit(path)
     >>> bool(hais.log_partition_std_error_ < 0.05)
     True

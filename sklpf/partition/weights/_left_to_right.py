@@ -172,9 +172,8 @@ class LeftToRight(PartitionEstimator):
     >>> import numpy as np
     >>> from sklpf import LeftToRight
     >>> from sklpf.models import LDAPath
-    >>> document = LDAPath(
-    ...     topics=[[0.9, 0.1], [0.2, 0.8]], doc_topic_prior=0.5, X=[[3, 2]]
-    ... )
+    >>> topics = [[0.9, 0.1], [0.2, 0.8]]
+    >>> document = LDAPath(topics=topics, doc_topic_prior=0.5, X=[[3, 2]])
     >>> estimator = LeftToRight(random_state=0).fit(document)
     >>> bool(estimator.log_partition_std_error_[0] < 0.05)
     True

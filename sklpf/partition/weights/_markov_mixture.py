@@ -132,9 +132,8 @@ class MarkovMixture(SamplingEstimator):
     >>> from sklpf import BernoulliRBM
     >>> from sklpf.partition import MarkovMixture
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> mixture = MarkovMixture(n_centres=200, n_sweeps=256, random_state=0).fit(rbm)
     >>> bool(mixture.log_partition_std_error_ < 0.02)
     True

@@ -150,9 +150,8 @@ class RAISE(SamplingEstimator):
     >>> from sklpf import BernoulliRBM
     >>> from sklpf.partition import RAISE
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> reverse = RAISE(random_state=0).fit(rbm)
     >>> reverse.result_.statement
     'upper bound'
@@ -367,9 +366,8 @@ class BDMC(SamplingEstimator):
     >>> import numpy as np
     >>> from sklpf import BDMC, BernoulliRBM
     >>> rng = np.random.default_rng(0)
-    >>> rbm = BernoulliRBM.from_parameters(
-    ...     rng.normal(size=(4, 6)), np.zeros(6), np.zeros(4)
-    ... )
+    >>> weights = rng.normal(size=(4, 6))
+    >>> rbm = BernoulliRBM.from_parameters(weights, np.zeros(6), np.zeros(4))
     >>> both = BDMC(random_state=0).fit(rbm)
     >>> bool(both.log_partition_std_error_ < 0.05)
     True
