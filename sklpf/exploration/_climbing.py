@@ -253,15 +253,15 @@ class Climber:
             order = order[~(inside | (order == place))]
 
 
-def _if_finite(slopes: Array) -> Array:
+def _if_finite(slopes: NDArray) -> NDArray:
     return np.where(np.isfinite(slopes).all(axis=1, keepdims=True), slopes, 0.0)
 
 
-def _placed(part: StudentT, u: Array, by_quantiles: bool) -> tuple[Array, Array]:
+def _placed(part: StudentT, u: Array, by_quantiles: bool) -> tuple[NDArray, NDArray]:
     """Points u (n, d) in units of a part around its middle, and the root of its scale matrix: by u,
     or by quantiles of the base.
     """
-    root: Array = np.linalg.cholesky(part.scale_matrix)
+    root: NDArray = np.linalg.cholesky(part.scale_matrix)
     moves = u - part.mean
     if by_quantiles:
         root = _normal_density(part.mean)[:, np.newaxis] * root

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import numpy as np
 
@@ -27,7 +28,7 @@ def explore(
     """Look for the mass of a density on R^d.
 
     Two explorers start at draws of the base, independent of each other. Each weights all points
-    that it has evaluated by the mixture of all_explorers that proposed them (adaptive multiple
+    that it has evaluated by the mixture of all that proposed them (adaptive multiple
     importance sampling: Cornuet et al. 2012; for evidences Kilbinger et al. 2010), raises beta as
     far as the effective sample size allows, fits a mixture of t distributions to the weighted
     points, and draws from it. Where the first has met several regions, two others take its place,
@@ -82,7 +83,7 @@ def _explored(
     all_explorers = list(dict.fromkeys([scout, *explorers]))
     n_climbs = n_searched = 0
     efficiency = nan_share = 0.0
-    joint = None
+    joint: Any = None
     try:
         for stage in range(most_stages):
             rng = stream.of("stage", stage).generator()

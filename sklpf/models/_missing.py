@@ -289,7 +289,7 @@ def weighted_rows(
         seed = int(rng.integers(2**31))
         annealed = AIS(n, n_temperatures, checks=False, random_state=seed, n_jobs=n_jobs)._fit(path)
         if annealed.converged_:
-            draws = annealed.result_.draws
+            draws: Any = annealed.result_.draws
             return draws.points, softmax(draws.log_weights)
     state = ParallelTempering(n_jobs=n_jobs).sample(path, n, rng)
     return path.rows(state), np.full(n, 1 / n)

@@ -418,8 +418,8 @@ class FactorialMixture(
         filled = X.toarray() if sp.issparse(X) else X.copy()
         rng = np.random.default_rng(draw_seed(random_state))
         missing = np.isnan(filled)
-        for t in np.flatnonzero(missing.any(axis=1)):
-            z = self._components_given(path.row(int(t)), how, rng)
+        for t in np.flatnonzero(missing.any(axis=1)).tolist():
+            z = self._components_given(path.row(t), how, rng)
             rows = z @ self.components_
             if how == "draw":
                 rows += self._noise(z, rng)
@@ -437,7 +437,8 @@ class FactorialMixture(
         shares = softmax(np.concatenate([path.enumerate_block(block, -1) for block in blocks]))
         if how == "mean":
             return bit_means(shares)[None]
-        return bits(rng.choice(len(shares), size=1, p=shares), n_components).astype(np.float64)
+        drawn = bits(rng.choice(len(shares), size=1, p=shares), n_components)
+        return drawn.astype(np.float64)
 
     def _noise(self, z, rng) -> Array:
         """Noise of rows with these components, (n, D)."""

@@ -127,8 +127,9 @@ class FactorialPath(EnumerablePath):
     def _of_features(self, known: Booleans) -> FactorialPath:
         """Return the path of rows of which these features (D,) are known."""
         other = copy.copy(self)
-        if not known.all():
-            other.products = self.components[:, known] @ self.components[:, known].T
+        components = self.components
+        if components is not None and not known.all():
+            other.products = components[:, known] @ components[:, known].T
             other.n_features = int(known.sum())
         other.missing = None
         return other
