@@ -127,9 +127,9 @@ class FactorialPath(EnumerablePath):
     def _of_features(self, known: Booleans) -> FactorialPath:
         """Return the path of rows of which these features (D,) are known."""
         other = copy.copy(self)
-        components = self.components
-        if components is not None and not known.all():
-            other.products = components[:, known] @ components[:, known].T
+        if not known.all():
+            components = self.components[:, known]
+            other.products = components @ components.T
             other.n_features = int(known.sum())
         other.missing = None
         return other
