@@ -111,7 +111,7 @@ class FactorialPath(EnumerablePath):
         self.activation_probability = np.broadcast_to(probability, n_components)
         self.products = components @ components.T
         self.statistics, self.missing = _project(X, components)
-        self.components = None if self.missing is None else components
+        self.components = components
         self.n_rows: int | None = len(self.statistics)
         self.ladder = check_ladder(ladder)
 
@@ -131,7 +131,7 @@ class FactorialPath(EnumerablePath):
         if components is not None and not known.all():
             other.products = components[:, known] @ components[:, known].T
             other.n_features = int(known.sum())
-        other.missing = other.components = None
+        other.missing = None
         return other
 
     def row_content(self, t: int) -> bytes:
