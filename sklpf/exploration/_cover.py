@@ -107,6 +107,12 @@ class Cover:
 
     normalised = True
 
+    def __repr__(self) -> str:
+        shown = ("n_dimensions", "efficiency", "n_evaluations", "n_climbs", "not_over")
+        values = {name: getattr(self, name) for name in shown}
+        values["efficiency"] = round(self.efficiency, 3)
+        return f"Cover({', '.join(f'{name}={value!r}' for name, value in values.items())})"
+
     @property
     def is_over(self) -> bool:
         """True if explorers agree, and nothing more was found."""

@@ -191,6 +191,9 @@ def test_a_cover_is_a_normalised_density():
     assert draws.min() > 0
     assert draws.max() < 4
     assert np.all(np.abs(cover.center - [1, 0.5]) < 0.2)
+    assert repr(cover).endswith(f"n_climbs={cover.n_climbs}, not_over='')")
+    # all climbs miss a basin of this size with 5 %
+    assert (1 - cover.smallest_basin) ** cover.n_climbs == pytest.approx(0.05)
 
 
 def test_a_cover_knows_its_regions():
