@@ -30,6 +30,11 @@ class BudgetSpent(BaseException):
         The one that says how much there was.
     needed : str, default=""
         How much more the stage that was stopped would have taken, if that is known.
+
+    Attributes
+    ----------
+    best : object
+        The best that what was stopped had found; None where that is nothing.
     """
 
     def __init__(self, spent: str, parameter: str, needed: str = ""):
@@ -37,6 +42,7 @@ class BudgetSpent(BaseException):
         self.spent = spent
         self.parameter = parameter
         self.needed = needed
+        self.best: Any = None
 
 
 class Budget:

@@ -84,6 +84,7 @@ def _explored(
     n_climbs = n_searched = 0
     efficiency = nan_share = 0.0
     joint: Any = None
+    spent: BudgetSpent | None = None
     try:
         for stage in range(most_stages):
             rng = stream.of("stage", stage).generator()
@@ -111,11 +112,12 @@ def _explored(
             for explorer in explorers:
                 explorer.n_effective *= growth if reached == 1 else 1.0
                 explorer.take(joint, moved, parts)
-    except BudgetSpent:
+    except BudgetSpent as error:
+        spent = error
         if joint is None:
             raise
         not_over = "the budget was spent before explorers had agreed"
-    return Cover(
+    cover = Cover(
         base=target.base,
         coordinates=target.coordinates,
         proposals=joint.proposals,
@@ -126,6 +128,10 @@ def _explored(
         n_climbs=n_climbs,
         nan_share=nan_share,
     )
+    if spent is not None:
+        spent.best = cover
+        raise spent
+    return cover
 
 
 def _first_explorers(

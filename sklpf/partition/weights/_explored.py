@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sklpf._utils.budget import current_budget, note
+from sklpf._utils.budget import BudgetSpent, current_budget, note
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, seeded
@@ -151,29 +151,12 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     if whole is not None and np.isfinite(whole.left()):
         most = int(whole.left())
         budget = min(budget, int(_SHARE_OF_EXPLORING * most))
-    memory = None if whole is None else whole.memory
-    cover = None if memory is None else memory.covers.get(seed)
-    if whole is None or cover is None:
-        target = Target(path, estimator._checkpoint(path, seed))
-        cover = explore(path, budget, stream.of("exploring"), target)
-        report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
-    else:
-        target = Target(path)
-        whole.spend(cover.n_evaluations)  # as when it was found
-    n_before = target.n_evaluations
-    is_found = cover.is_over and cover.efficiency >= EFFICIENT
-    if memory is not None and is_found:
-        memory.covers[seed] = cover
-    fresh = cover.fresh
 
-    def run_of(fresh, findings):
+    def run_of(cover, fresh, findings=None, n_drawn=0):
         order = np.arange(len(fresh.log_weights))
         return ExploredRun(
             ladder=TWO_LEVELS,
-            sweeps={
-                "chains": target.n_evaluations - n_before,
-                "exploration": cover.n_evaluations,
-            },
+            sweeps={"chains": n_drawn, "exploration": cover.n_evaluations},
             log_f_rounding=path.log_f_rounding,
             draws=Draws(fresh.points, fresh.log_weights, order).thinned(),
             findings=findings,
@@ -184,9 +167,29 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
             tol=estimator.tol,
         )
 
+    memory = None if whole is None else whole.memory
+    cover = None if memory is None else memory.covers.get(seed)
+    if whole is None or cover is None:
+        target = Target(path, estimator._checkpoint(path, seed))
+        try:
+            cover = explore(path, budget, stream.of("exploring"), target)
+        except BudgetSpent as spent:
+            if spent.best is not None:
+                note(run_of(spent.best, spent.best.fresh))
+            raise
+        report(lambda: f"explored by {cover.n_evaluations} evaluations {cover.not_over}")
+    else:
+        target = Target(path)
+        whole.spend(cover.n_evaluations)  # as when it was found
+    n_before = target.n_evaluations
+    is_found = cover.is_over and cover.efficiency >= EFFICIENT
+    if memory is not None and is_found:
+        memory.covers[seed] = cover
+    fresh = cover.fresh
+
     findings = None
     if estimator.checks:
-        note(run_of(fresh, None))
+        note(run_of(cover, fresh))
         findings = {"tails": _tails(path, cover, seed)}
         if most is not None:
             most -= findings["tails"].n_evaluations
@@ -196,7 +199,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
             n_draws = min(n_draws, most - cover.n_evaluations)
         if n_draws > 50:  # fewer add nothing to those that exploring leaves
             fresh = _drawn(cover, target, n_draws, estimator.tol, stream.of("draws"))
-    return run_of(fresh, findings)
+    return run_of(cover, fresh, findings, target.n_evaluations - n_before)
 
 
 def _drawn(cover: Cover, target: Target, most: int, tol: float | None, stream: Stream) -> Any:
