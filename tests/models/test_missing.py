@@ -211,6 +211,26 @@ def test_rows_that_are_not_enumerated_are_imputed_by_chains(make, not_enumerated
     assert np.all(np.abs(on - exact) <= 4.5 * 0.5 / np.sqrt(100))
 
 
+class NeverTrusted(AIS):
+    """Annealing whose weights do not do."""
+
+    def _fit(self, path, draws=None):
+        self.converged_ = False
+        return self
+
+
+@pytest.mark.parametrize("make", [binary, gaussian])
+def test_tempered_chains_take_the_place_of_annealed_ones(make, not_enumerated, monkeypatch):
+    """100 draws for each: |z| < 4.5 of every mean, at most 15: false alarms 0.01 %."""
+    model = make()
+    X = model.sample(1, random_state=0).astype(float)
+    X[0, [0, -1]] = NAN
+    monkeypatch.setattr(_missing, "AIS", NeverTrusted)
+    on = model.transform(X)
+    monkeypatch.setattr(_missing, "_MOST_STATES", 1 << 20)
+    assert np.all(np.abs(on - model.transform(X)) <= 4.5 * 0.5 / np.sqrt(100))
+
+
 def test_imputations_of_another_seed_are_other_draws(not_enumerated):
     """Of 20 equal rows some differ: they share no pool of draws."""
     model = binary()
