@@ -25,7 +25,7 @@ from sklearn.utils.validation import _num_samples
 
 from sklpf._utils import __version__
 from sklpf._utils import progress as _progress
-from sklpf._utils.numbers import Array, as_float64, check_count, check_level
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import (
     Checkpoint,
     fingerprint,
@@ -35,6 +35,7 @@ from sklpf._utils.parallel import (
 )
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import safe_indexing
+from sklpf._utils.validation import as_float64, check_count, check_level
 from sklpf.comparing._compare import (
     _last_step,
     check_per,

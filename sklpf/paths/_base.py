@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import Array, Integers, as_float64
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
+from sklpf._utils.validation import as_float64
 from sklpf.paths._optional import State, has
 
 if TYPE_CHECKING:  # what a path may have is there, to type checkers: `has` asks for it

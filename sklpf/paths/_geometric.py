@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
 from sklpf._utils.budget import current_budget
-from sklpf._utils.numbers import Array, check_bool
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
+from sklpf._utils.validation import check_bool
 from sklpf._utils.warnings import Alarm
 from sklpf.paths._base import (
     CompiledPrograms,

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import PchipInterpolator
 from scipy.special import expit
 
-from sklpf._utils.numbers import Array, check_count
+from sklpf._utils.numbers import Array
+from sklpf._utils.validation import check_count
 from sklpf.paths._base import check_ladder
 
 LADDERS = ("linear", "power", "sigmoid", "salakhutdinov-murray")

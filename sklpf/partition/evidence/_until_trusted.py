@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklpf._utils.budget import Budget, BudgetSpent, current_budget, within
 from sklpf._utils.progress import report
 from sklpf._utils.random import seeded
-from sklpf._utils.sklearn import POSITIVE
+from sklpf._utils.validation import POSITIVE
 from sklpf.partition._base import (
     BUDGET,
     SAMPLING,

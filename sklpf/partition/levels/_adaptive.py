@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sklpf._utils.progress import stage
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.validation import Interval
 from sklpf.partition.levels._simulated_tempering import (
     N_GROUPS,
     PRIOR,
