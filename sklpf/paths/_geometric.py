@@ -27,6 +27,7 @@ from sklpf.paths._base import (
     SlopedPoints,
     check_ladder,
     density_at,
+    has,
 )
 from sklpf.paths._bases import Gaussian, Mixture, Parts, as_base, box_around, within
 from sklpf.paths._climbs import functions_for_climbs
@@ -42,7 +43,6 @@ from sklpf.paths._functions import (
     shown,
     values_of_shape,
 )
-from sklpf.paths._optional import has
 from sklpf.paths._regions import Regions, find_regions
 
 # widths of base draws at which densities are compared
