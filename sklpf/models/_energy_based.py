@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
+from sklpf._utils.context import reporting
 from sklpf._utils.numbers import Array, Booleans
 from sklpf._utils.parallel import run_tasks
-from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
     BaseEstimator,

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from sklpf._utils.context import reporting
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import run_tasks
-from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed
 from sklpf._utils.sklearn import (
     BaseEstimator,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from sklpf._utils.budget import current_budget
+from sklpf._utils.context import current_budget
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf._utils.validation import check_bool

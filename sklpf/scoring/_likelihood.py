@@ -19,9 +19,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from sklpf._utils.context import hand_on, of_a_score
 from sklpf._utils.numbers import Array, Booleans, Integers
 from sklpf._utils.parallel import fingerprint, own_arithmetic
-from sklpf._utils.progress import hand_on, of_a_score
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import (
     CallbackSupportMixin,

@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike
 from scipy.special import entr, expit
 from sklearn.utils import check_random_state
 
+from sklpf._utils.context import reporting
 from sklpf._utils.numbers import Array, Booleans
-from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import BaseEstimator, DrawsInContainer, StrOptions
 from sklpf._utils.validation import (

@@ -15,9 +15,9 @@ from scipy.special import logit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 
+from sklpf._utils.context import reporting
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import one_blas_thread, parallel_map
-from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
     BaseEstimator,

@@ -10,8 +10,8 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
+from sklpf._utils.context import reporting
 from sklpf._utils.numbers import Array, Booleans
-from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.validation import (
     INSIDE_0_1,

@@ -16,8 +16,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
+from sklpf._utils.context import reporting
 from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
     BaseEstimator,

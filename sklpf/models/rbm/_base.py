@@ -18,8 +18,8 @@ from scipy.special import expit, softmax
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
+from sklpf._utils.context import reporting
 from sklpf._utils.numbers import Array, Booleans, Integers
-from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
     BaseEstimator,

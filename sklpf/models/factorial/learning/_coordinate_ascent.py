@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from sklpf._utils.progress import report, stage
+from sklpf._utils.context import report, stage
 from sklpf._utils.random import draw_seed
 from sklpf._utils.validation import check_count
 from sklpf.models._learning import fitted_values, same_values
