@@ -60,15 +60,15 @@ def by_importance(log_density, d):
     for _ in range(3):
         found = minimize(lambda x: -log_density(x[np.newaxis])[0], x)
         x = found.x
-    covariance = 1.5 * found.hess_inv
+    covariance = 1.3 * found.hess_inv
     for n in (20_000, 20_000, 50_000, 200_000):
-        proposal = StudentT(x, covariance, df=5)
+        proposal = StudentT(x, covariance, df=5 + d)
         draws = proposal.sample(n, np.random.default_rng(n))
         log_weights = log_density(draws) - proposal.log_density(draws)
         log_z = logsumexp(log_weights) - np.log(n)
         weights = np.exp(log_weights - log_z)
         x = weights @ draws / weights.sum()
-        covariance = 1.2 * np.cov(draws.T, aweights=weights)
+        covariance = 1.1 * np.cov(draws.T, aweights=weights)
     assert np.std(weights) / np.sqrt(n) < 0.004
     return float(log_z)
 
