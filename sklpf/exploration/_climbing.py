@@ -45,8 +45,6 @@ class Climber:
     ----------
     found : list of StudentT
         Parts that the cover lacks.
-    is_material : bool
-        True if one of them has mass.
     limit : float
         Evaluations of the target, after which climbs stay where they are.
     """
@@ -69,7 +67,6 @@ class Climber:
         mass = np.cumsum(np.exp(joint.log_weights[order] - joint.log_z)) / len(order)
         self.lowest = joint.log_f[order][np.searchsorted(mass, low * mass[-1])]
         self.found: list[StudentT] = []
-        self.is_material = False
         self.seen: list[tuple[Array, Array, Array]] = []  # u, log f and its excess over the cover
         self.scale = np.ones(d)
         self.box = Box.everywhere(d)
@@ -304,13 +301,11 @@ class Climber:
         n_highest: int = 6,
         wider: float = 1.5,  # in variance
         df: float = 5.0,
-        least_mass: float = np.log(0.01),  # share of Z that matters
     ) -> None:
         """Put t distributions where climbs since the last call have been much higher than the
-        cover: at the highest excess, and on the way to it. They are material if one has mass by
-        Laplace's method, which says too little where tails are heavy (`draw_from_parts`).
+        cover: at the highest excess, and on the way to it.
         """
-        u, log_f, excess = (np.concatenate(each) for each in zip(*self.seen))
+        u, _, excess = (np.concatenate(each) for each in zip(*self.seen))
         self.seen.clear()
         y = np.linalg.solve(self.root, u.T).T
         order = np.flatnonzero((excess > _HIGHER) & ~self._is_found(u))
@@ -318,36 +313,34 @@ class Climber:
         target = ClimbTarget(
             lambda y: self.target.log_density(y @ self.root.T), None, self.scale, self.box
         )
-        log_det_root = np.log(np.diag(self.root)).sum()
         for k in range(n_highest + n_on_the_way):
             if not len(order):
                 break
             place = order[0] if k < n_highest else order[len(order) // 2]
             ellipsoid = ellipsoid_at_mode(target, y[place])
-            log_mass = log_f[place] + 0.5 * len(self.scale) * LOG_TAU
-            log_mass += log_det_root - ellipsoid.log_det
-            self.is_material |= bool(log_mass > self.joint.log_z + least_mass)
             factor = self.root @ np.linalg.inv(ellipsoid.factor)
             self.found.append(StudentT(u[place], wider * factor @ factor.T, df))
             inside = np.sum(((y[order] - y[place]) @ ellipsoid.factor.T) ** 2, axis=1) < self.radius
             order = order[~(inside | (order == place))]
 
-    def draw_from_parts(
+    def are_material(
         self,
         rng: np.random.Generator,
         *,
         n_draws: tuple[int, int] = (50, 10),  # and for each dimension
         least_mass: float = 0.01,  # share of Z that matters
-    ) -> None:
-        """Measure by draws from the parts how much of the target they have that the cover lacks,
-        and take it for material where it matters.
+    ) -> bool:
+        """Return whether the target has mass in the parts where it is much higher than the cover,
+        by draws: Laplace's method says too little where tails are heavy, and too much beside modes.
         """
+        if not self.found:
+            return False
         mixture = Mixture(self.found)
         u = mixture.sample(n_draws[0] + n_draws[1] * len(self.scale), rng)
         log_f = self.target.log_density(u)
-        lacking = -np.expm1(np.minimum(self._cover(u) - log_f, 0.0))
+        is_lacked = log_f - self._cover(u) > _HIGHER
         log_weights = log_f - self.joint.log_z - mixture.log_density(u)
-        self.is_material = bool(np.mean(lacking * np.exp(log_weights)) > least_mass)
+        return bool(np.mean(is_lacked * np.exp(log_weights)) > least_mass)
 
 
 def _if_finite(slopes: NDArray) -> NDArray:
@@ -427,9 +420,7 @@ def new_parts(
         u = u[at_once:]
         slopes = slopes[at_once:]
         n_begun += at_once
-    if climber.found and not climber.is_material:
-        climber.draw_from_parts(rng)
-    return climber.found if climber.is_material else [], n_tested - len(u)
+    return climber.found if climber.are_material(rng) else [], n_tested - len(u)
 
 
 def _starts(
