@@ -74,6 +74,7 @@ def _explored(
     *,
     most_stages: int = 6,
     n_fresh: tuple[int, int] = (200, 30),  # draws from each half, and for each dimension
+    most_fresh: float = 0.1,  # of the budget
     better: float = 1.2,  # times as efficient, for which the search goes on
     growth: float = 1.5,  # of the effective sample size, where the search goes on
 ) -> Cover:
@@ -91,7 +92,8 @@ def _explored(
                 if stage > 0 or explorer is not scout:
                     explorer.rise(_SHARE_OF_RISE * (budget - target.n_evaluations))
             proposals = [each.proposal for each in explorers]
-            joint = JointDraws(target, proposals, size(n_fresh, target.n_dimensions), rng)
+            n = int(min(size(n_fresh, target.n_dimensions), most_fresh * budget))
+            joint = JointDraws(target, proposals, n, rng)
             before = target.n_evaluations
             most = _most_of_search(before, n_searched, budget, _are_several(proposals))
             parts, n_tried = new_parts(target, joint, all_explorers, most, rng)

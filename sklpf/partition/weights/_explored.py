@@ -84,11 +84,12 @@ class ExploredRun(ImportanceRun):
             "smallest_basin": self.cover.smallest_basin,
         }
         alarms = weight_alarms(n, diagnostics, "importance")
-        if self.cover.not_over:
+        is_stopped = self.finding("budget") is not None  # which says what to raise
+        if self.cover.not_over and not is_stopped:
             n_spent = self.cover.n_evaluations
             why = self.cover.not_over
             alarms.append(raised("search-not-over", "explorers", self.family, n=n_spent, why=why))
-        elif differ > threshold("search-not-over", "explorers"):
+        elif not is_stopped and differ > threshold("search-not-over", "explorers"):
             alarms.append(raised("search-not-over", "differ", self.family, t=differ))
         if efficiency < EFFICIENT:
             alarms.append(raised("little-overlap", "explored", self.family, share=efficiency))
