@@ -12,9 +12,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
-from sklpf._utils.numbers import Array, Matrix, check_option
+from sklpf._utils.numbers import Array, Matrix
 from sklpf._utils.parallel import fingerprint
 from sklpf._utils.tables import Rows, Table, decimals, imported
+from sklpf._utils.validation import check_option
 from sklpf.partition import PartitionResult
 from sklpf.scoring import (
     IntervalOfMean,

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklpf._utils.numbers import LARGEST, Array, Integers
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import REDRAW, Stream, concatenate_streams, seeded, systematic
+from sklpf._utils.validation import LARGEST
 from sklpf.paths import concatenate, has, make_ladder, n_chains, respace, take
 from sklpf.programs._plan import (
     Plan,

@@ -7,7 +7,7 @@ import pytest
 from marks import large
 from scipy import integrate, stats
 
-from sklpf import BernoulliRBM, Gaussian, GeometricPath, Mixture, Path, Uniform
+from sklpf import BernoulliRBM, Gaussian, GeometricPath, Mixture, Path, StudentT, Uniform
 from sklpf._utils.random import seeded
 from sklpf.exploration import Target, explore
 from sklpf.exploration._joint import JointDraws
@@ -112,6 +112,19 @@ def test_parts_of_very_different_widths_are_all_found(n):
     assert len(z) >= 0.9 * n
     # of 40 normal errors one is beyond 4.5 with probability 3e-4
     assert np.max(np.abs(z)) < 4.5
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n", [1, large(6)])
+def test_a_mode_with_heavy_tails_is_material(n):
+    # by Laplace's method a t distribution in 12 dimensions has some hundredth of its mass
+    for seed in range(n):
+        means = np.random.default_rng(seed).normal(0, 2.5, (2, 12))
+        both = Mixture([StudentT(mean, np.full(12, 0.3), 4) for mean in means], [0.8, 0.2])
+        path = GeometricPath(both.log_density, base=Gaussian(np.zeros(12), 30.0))
+        fit = explored(path, seed, tol=0.1)
+        # of 6 normal errors one is beyond 4.5 with probability 4e-5
+        assert abs(fit.log_partition_) < 4.5 * fit.log_partition_std_error_
 
 
 @pytest.mark.parametrize("n", [3, large(20)])

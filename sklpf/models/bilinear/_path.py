@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import LOG_TAU, Array, check_scale
+from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.random import Stream
-from sklpf._utils.validation import check_components
+from sklpf._utils.validation import check_components, check_scale
 from sklpf.models._generative import LatentRowsPath
 from sklpf.partition import HAIS, PartitionEstimator
 from sklpf.paths import Box, Points, read_only
