@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import softmax
 
-from sklpf._utils.numbers import Array, as_float64, check_count
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import generator_of
+from sklpf._utils.validation import as_float64, check_count
 
 __all__ = ["importance_resample", "inverse_cdf_sample"]
 

@@ -27,7 +27,7 @@ from sklpf import (
     ParallelTempering,
     ProductOfExperts,
 )
-from sklpf._utils import progress as _progress
+from sklpf._utils import context as _context
 from sklpf.partition import SAMS
 
 RNG = np.random.default_rng(0)
@@ -262,7 +262,7 @@ def test_runs_say_what_log_z_is_on_the_way_at_most_once_a_second(monkeypatch, ca
         seconds[0] += 0.1
         return seconds[0]
 
-    monkeypatch.setattr("sklpf._utils.progress.clock", clock)
+    monkeypatch.setattr("sklpf._utils.context.clock", clock)
     path = GeometricPath(lambda x: np.log(3) - np.sum(x**2, axis=1), base=Gaussian([0.0, 0.0], 1.0))
     path.n_moves_per_segment = 10
     estimator.fit(path)
@@ -279,12 +279,12 @@ def test_runs_say_what_log_z_is_on_the_way_at_most_once_a_second(monkeypatch, ca
 
 def test_rounds_of_a_second_run_and_stages_that_go_on_tell_no_speed(capsys):
     """A fit may run twice, and a run that was interrupted goes on with segments that are done."""
-    progress = _progress.Progress(AIS(verbose=1))
-    with _progress._as_current(progress):
+    progress = _context.Progress(AIS(verbose=1))
+    with _context._as_current(progress):
         for n_sweeps in (800, 1600, 800):  # the third is of another run
-            _progress.round_done("round", 1.0, 0.1, n_sweeps, 100)
-        _progress.round_done("round", 1.0, 0.1, 800, 100)
-        with _progress.stage("sampling", 8) as task_done:
+            _context.round_done("round", 1.0, 0.1, n_sweeps, 100)
+        _context.round_done("round", 1.0, 0.1, 800, 100)
+        with _context.stage("sampling", 8) as task_done:
             task_done.reported_at -= 2
             task_done(0, lambda: "log Z = 1")
     lines = capsys.readouterr().out.splitlines()
@@ -330,8 +330,8 @@ def test_the_last_round_is_the_result_and_earlier_ones_agree_with_it(estimator, 
 @pytest.mark.parametrize("is_watched", [True, False])
 def test_slow_scores_say_how_far_they_are_to_those_who_watch(is_watched, monkeypatch, capfd):
     """And nothing to files and pipes, nor when an estimator is fitted that nobody asked to."""
-    monkeypatch.setattr(_progress, "_PATIENCE", 0.0)
-    monkeypatch.setattr(_progress, "is_watched", lambda: is_watched)
+    monkeypatch.setattr(_context, "_PATIENCE", 0.0)
+    monkeypatch.setattr(_context, "is_watched", lambda: is_watched)
     rows = (RNG.random((80, 6)) < 0.5).astype(float)
     model = rbm_of_rounds()
     values = model.score_samples(rows)

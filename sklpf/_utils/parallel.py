@@ -26,8 +26,8 @@ import numpy as np
 from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
-from sklpf._utils import progress as _progress
-from sklpf._utils.budget import (
+from sklpf._utils import context as _context
+from sklpf._utils.context import (
     Budget,
     BudgetSpent,
     current_budget,
@@ -274,7 +274,7 @@ def parallel_map(
         on_result(position, result) is called here, in the parent, as soon as an item is done, in
         any order.
     """
-    reported = contextlib.nullcontext() if stage is None else _progress.stage(stage, len(items))
+    reported = contextlib.nullcontext() if stage is None else _context.stage(stage, len(items))
     workers = _workers(
         n_jobs, len(items), "generator" if on_result is None else "generator_unordered"
     )
@@ -473,7 +473,7 @@ def run_segments(
                 if budget is not None:
                     budget.add(int(spent[block]))
         n_tasks = n_blocks * (len(bounds) - 1) - sum(done)
-        reported = _progress.stage(stage, n_tasks)
+        reported = _context.stage(stage, n_tasks)
         with reported as task_done, _workers(n_jobs, n_blocks) as parallel, in_stage(stage) as part:
             for segment, (begin, end) in enumerate(zip(bounds, bounds[1:])):
                 tasks = (

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
-from sklearn import get_config
-from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
-from sklearn.utils import _param_validation
+from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Options, StrOptions
+from sklearn.utils._param_validation import Interval as ConstraintInterval
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
 
 from sklpf._utils import __version__
@@ -112,108 +107,16 @@ class DrawsInContainer:
 _NAME = "_sklpf_version"
 
 
-class Interval(_param_validation.Interval):
-    """Numbers of an interval; True and False are none, though Python counts them among the
-    integers.
-    """
-
-    def is_satisfied_by(self, val):
-        return not isinstance(val, (bool, np.bool_)) and super().is_satisfied_by(val)
-
-
-def at_least(n: int) -> Interval:
-    """The integers from n on."""
-    return Interval(Integral, n, None, closed="left")
-
-
-POSITIVE = Interval(Real, 0, None, closed="neither")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-INSIDE_0_1 = Interval(Real, 0, 1, closed="neither")
-N_JOBS = [Interval(Integral, None, -1, closed="right"), at_least(1), None]
-
-
-class Instance(HasMethods):
-    """Instances of a class, which an error message names in words."""
-
-    def __init__(self, kind: type | tuple[type, ...], words: str):
-        super().__init__(["fit"])
-        self.kind = kind
-        self.words = words
-
-    def is_satisfied_by(self, val):
-        return isinstance(val, self.kind)
-
-    def __str__(self):
-        return self.words
-
-
-class _DocumentedOrder:
-    """Signature of a class whose keyword parameters are in the order of its docstring: fields of
-    base classes come first in a dataclass, and what all models share would stand before their own.
-    """
-
-    def __get__(self, instance: object, owner: type) -> inspect.Signature:
-        if owner.__init__ is object.__init__:  # type: ignore[misc]
-            return inspect.Signature()
-        signature = inspect.signature(owner.__init__)  # type: ignore[misc]
-        documented = re.findall(r"^    (\w[\w, ]*) : ", owner.__doc__ or "", re.M)
-        places = {name: i for i, name in enumerate(", ".join(documented).split(", "))}
-        parameters = sorted(
-            list(signature.parameters.values())[1:],
-            key=lambda parameter: (parameter.kind, places.get(parameter.name, len(places))),
-        )
-        return signature.replace(parameters=parameters)
-
-
-class ValidatedParameters:
-    """Parameters that are validated unless scikit-learn's configuration has
-    ``skip_parameter_validation``.
-    """
-
-    __signature__ = _DocumentedOrder()
-
-    def _validate_params(self) -> None:
-        if not get_config()["skip_parameter_validation"]:
-            super()._validate_params()  # type: ignore[misc]
-
-
-class FittedAttributes(ValidatedParameters):
-    """Attributes whose names end in _ are there after `fit`: before it reading one raises
-    NotFittedError.
-
-    That is an AttributeError too, so that `hasattr` and `getattr` with a default work.
-    """
-
-    if not TYPE_CHECKING:  # else any name would have a type
-
-        def __getattr__(self, name: str) -> Any:
-            fitted = any(known.endswith("_") for known in vars(self) if not known.startswith("_"))
-            if (
-                fitted
-                or name.startswith("_")
-                or not name.endswith("_")
-                or hasattr(type(self), name)
-            ):
-                return object.__getattribute__(self, name)  # which raises what it raised before
-            raise NotFittedError(
-                f"'{type(self).__name__}' object has no attribute '{name}': call fit first, which"
-                " sets the attributes whose names end in _"
-            )
-
-
 __all__ = [
     "AutoPropagatedCallback",
     "BaseEstimator",
     "CallbackSupportMixin",
     "ClassNamePrefixFeaturesOutMixin",
+    "ConstraintInterval",
     "DensityMixin",
     "DrawsInContainer",
-    "FittedAttributes",
     "HasMethods",
-    "Instance",
-    "Interval",
     "Options",
-    "ValidatedParameters",
     "StrOptions",
     "TransformerMixin",
     "in_container",

@@ -24,8 +24,8 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import _num_samples
 
 from sklpf._utils import __version__
-from sklpf._utils import progress as _progress
-from sklpf._utils.numbers import Array, as_float64, check_count, check_level
+from sklpf._utils import context as _context
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import (
     Checkpoint,
     fingerprint,
@@ -35,6 +35,7 @@ from sklpf._utils.parallel import (
 )
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import safe_indexing
+from sklpf._utils.validation import as_float64, check_count, check_level
 from sklpf.comparing._compare import (
     _last_step,
     check_per,
@@ -277,11 +278,11 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
         if outcome is not None:
             _check_same_rows(first_rows, task, outcome)
     n_done = len(tasks) - len(todo)
-    began = _progress.clock()
+    began = _context.clock()
     n_candidates = len({tasks[position].name for position in todo})
     pace = np.nan  # seconds a fit, once all candidates were fitted as often: they differ in size
     if verbose and n_done:
-        _progress.say(f"[compare_fits] {n_done} of {len(tasks)} fits are there from an earlier run")
+        _context.say(f"[compare_fits] {n_done} of {len(tasks)} fits are there from an earlier run")
 
     def arrived(place: int, outcome: Outcome) -> None:
         nonlocal pace
@@ -292,7 +293,7 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
         _check_same_rows(first_rows, task, outcome)
         if verbose:
             n_new = sum(outcomes[position] is not None for position in todo)
-            seconds = _progress.clock() - began
+            seconds = _context.clock() - began
             if n_new % n_candidates == 0:
                 pace = seconds / n_new
             outcome_text = f"{outcome.values.mean():.2f} nats"
@@ -300,9 +301,9 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
                 outcome_text = f"missing: {outcome.reason}"
             left = pace * len(todo) - seconds
             if n_new < len(todo) and left > 0:
-                outcome_text = f"{outcome_text}, about {_progress.duration_text(left)} left"
+                outcome_text = f"{outcome_text}, about {_context.duration_text(left)} left"
             number = f"{n_done + n_new} of {len(tasks)} fits"
-            _progress.say(f"[compare_fits] {number} ({task.label}): {outcome_text}")
+            _context.say(f"[compare_fits] {number} ({task.label}): {outcome_text}")
 
     parallel_map(
         functools.partial(fit_and_score, X, y),

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.numbers import Array, check_level
+from sklpf._utils.numbers import Array
 from sklpf._utils.tables import Rows
+from sklpf._utils.validation import check_level
 from sklpf.comparing._compare import Comparison, digits, half_width
 from sklpf.scoring import IntervalOfMean, best_first, sampled_units
 from sklpf.uncertainty import Variance

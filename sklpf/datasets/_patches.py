@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
 from sklearn.utils.validation import check_scalar
 
-from sklpf._utils.numbers import Array, as_float64, check_count
+from sklpf._utils.numbers import Array
+from sklpf._utils.validation import as_float64, check_count
 
 _BLOCK = 4  # sides of a patch that a block has by default
 _ROUNDING = 1e-12  # of log intensities, all below 710, as a standard deviation

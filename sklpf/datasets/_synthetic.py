@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_scalar
 
-from sklpf._utils.numbers import Array, check_count, check_number, check_option, check_scale
+from sklpf._utils.numbers import Array
+from sklpf._utils.validation import check_count, check_number, check_option, check_scale
 
 _SHAPES = {
     "drawn": """

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from sklpf._utils.numbers import check_option
+from sklpf._utils.validation import check_option
 from sklpf.display._drawing import Display, fitted_model
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import as_float64, check_level
+from sklpf._utils.validation import as_float64, check_level
 from sklpf.partition import PartitionResult
 from sklpf.scoring import last_step
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp, softmax
 from scipy.stats import t as student_t
 
-from sklpf._utils.numbers import as_float64, check_level
+from sklpf._utils.validation import as_float64, check_level
 from sklpf.display._drawing import (
     Display,
     ResultDisplay,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.stats import norm
 
-from sklpf._utils.numbers import check_count
+from sklpf._utils.validation import check_count
 from sklpf.display._drawing import Display, fitted_model
 from sklpf.models._energy_based import EnergyBasedModel
 

@@ -16,6 +16,7 @@ from sklpf.exploration._target import Target
 from sklpf.paths import (
     Box,
     ClimbTarget,
+    Mixture,
     StudentT,
     climb,
     ellipsoid_at_mode,
@@ -228,7 +229,7 @@ class Climber:
     ) -> None:
         """Put t distributions where climbs since the last call have been much higher than the
         cover: at the highest excess, and on the way to it. They are material if one has mass by
-        Laplace's method.
+        Laplace's method, which says too little where tails are heavy (`draw_from_parts`).
         """
         u, log_f, excess = (np.concatenate(each) for each in zip(*self.seen))
         self.seen.clear()
@@ -251,6 +252,23 @@ class Climber:
             self.found.append(StudentT(u[place], wider * factor @ factor.T, df))
             inside = np.sum(((y[order] - y[place]) @ ellipsoid.factor.T) ** 2, axis=1) < self.radius
             order = order[~(inside | (order == place))]
+
+    def draw_from_parts(
+        self,
+        rng: np.random.Generator,
+        *,
+        n_draws: tuple[int, int] = (50, 10),  # and for each dimension
+        least_mass: float = 0.01,  # share of Z that matters
+    ) -> None:
+        """Measure by draws from the parts how much of the target they have that the cover lacks,
+        and take it for material where it matters.
+        """
+        mixture = Mixture(self.found)
+        u = mixture.sample(n_draws[0] + n_draws[1] * len(self.scale), rng)
+        log_f = self.target.log_density(u)
+        lacking = -np.expm1(np.minimum(self._cover(u) - log_f, 0.0))
+        log_weights = log_f - self.joint.log_z - mixture.log_density(u)
+        self.is_material = bool(np.mean(lacking * np.exp(log_weights)) > least_mass)
 
 
 def _if_finite(slopes: NDArray) -> NDArray:
@@ -333,6 +351,8 @@ def new_parts(
         u = u[at_once:]
         slopes = slopes[at_once:]
         n_begun += at_once
+    if climber.found and not climber.is_material:
+        climber.draw_from_parts(rng)
     return climber.found if climber.is_material else [], n_tested - len(u)
 
 

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._utils.budget import BudgetSpent
-from sklpf._utils.progress import report
+from sklpf._utils.context import BudgetSpent, report
 from sklpf._utils.random import Stream
 from sklpf.exploration._climbing import new_parts
 from sklpf.exploration._cover import Cover, Proposal, regions_of_parts

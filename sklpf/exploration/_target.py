@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from sklpf._utils.budget import current_budget
+from sklpf._utils.context import current_budget
 from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf.paths import Box, Density, GeometricPath, evaluate_bisecting_failures, shown

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from sklpf._utils.numbers import check_finite, check_number, check_scale
+from sklpf._utils.validation import check_finite, check_number, check_scale
 from sklpf.models import BoltzmannMachine
 
 

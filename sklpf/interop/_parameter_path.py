@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import Array, as_float64
+from sklpf._utils.numbers import Array
+from sklpf._utils.validation import as_float64
 from sklpf._utils.warnings import warn
 from sklpf.partition.weights import posterior_draws
 from sklpf.paths import Gaussian, GeometricPath

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._utils.numbers import LARGEST, Array, Integers, as_float64
+from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.validation import LARGEST, as_float64
 from sklpf._utils.warnings import warn
 from sklpf.partition import PotentialRun
 from sklpf.uncertainty import count_interleaved, first_axis_is_time, rank_normalised

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
-from sklpf._utils.numbers import LOG_TAU, Array, as_float64, check_bool, check_count
+from sklpf._utils.numbers import LOG_TAU, Array
+from sklpf._utils.validation import as_float64, check_bool, check_count
 from sklpf.interop._parameter_path import from_given_base
 from sklpf.paths import (
     Gaussian,

@@ -8,7 +8,8 @@ from operator import attrgetter
 
 import numpy as np
 
-from sklpf._utils.numbers import Array, as_float64, check_scale
+from sklpf._utils.numbers import Array
+from sklpf._utils.validation import as_float64, check_scale
 from sklpf.models import BernoulliRBM
 
 _TEMPERATURES = ("T", "temperature")  # what such modules call it

@@ -18,7 +18,7 @@ from numba.core.compiler import Compiler
 from numba.core.targetconfig import ConfigStack
 from numba.extending import register_jitable
 
-from sklpf._utils import progress as _progress
+from sklpf._utils import context as _context
 
 _NOTICE = (
     "sklpf compiles what it needs at its first use, 10 to 30 seconds for a model, and keeps it for"
@@ -221,16 +221,16 @@ class _Announcer(event.Listener):
     def on_end(self, event):
         self.depth -= 1
         if self.depth == 0:
-            _progress.compiler_worked(time.perf_counter() - self.began)
+            _context.compiler_worked(time.perf_counter() - self.began)
 
     def announce(self, module):
         if (
-            not _progress.compiler_begins("compiling kernels, once, about 10 s")
+            not _context.compiler_begins("compiling kernels, once, about 10 s")
             and module not in self.announced
         ):
             logging.getLogger("sklpf").info("compiling kernels for %s, once, about 10 s", module)
             if not self.announced and _somebody_waits():
-                _progress.put(_NOTICE, sys.stderr)
+                _context.put(_NOTICE, sys.stderr)
         self.announced.add(module)
 
 

@@ -13,20 +13,25 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import LARGEST, Array, Booleans
+from sklpf._utils.context import reporting
+from sklpf._utils.numbers import Array, Booleans
 from sklpf._utils.parallel import run_tasks
-from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
-    NOT_NEGATIVE,
-    POSITIVE,
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     StrOptions,
     TransformerMixin,
-    at_least,
 )
-from sklpf._utils.validation import TOO_FAR, named_by_model, validate_data
+from sklpf._utils.validation import (
+    LARGEST,
+    NOT_NEGATIVE,
+    POSITIVE,
+    TOO_FAR,
+    at_least,
+    named_by_model,
+    validate_data,
+)
 from sklpf.models._density_ratio_path import N_DRAWS, DensityRatioPath, draws_of_both
 from sklpf.models._learning import (
     all_or_nothing,

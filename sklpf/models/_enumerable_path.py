@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
 
-from sklpf._utils.numbers import Array, Bits, Booleans, Integers, Matrix, check_finite
+from sklpf._utils.numbers import Array, Bits, Booleans, Integers, Matrix
 from sklpf._utils.random import Stream
+from sklpf._utils.validation import check_finite
 from sklpf.partition import ParallelTempering, PartitionEstimator
 from sklpf.paths import KernelPath, Regions, drawn_by_weight
 from sklpf.uncertainty import log_mean_exp

@@ -15,26 +15,27 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import (
-    Array,
-    as_float64,
-    check_count,
-    check_scale,
-    check_squares,
-)
+from sklpf._utils.context import reporting
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import run_tasks
-from sklpf._utils.progress import reporting
 from sklpf._utils.random import Stream, draw_seed
 from sklpf._utils.sklearn import (
-    NOT_NEGATIVE,
-    POSITIVE,
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     TransformerMixin,
-    at_least,
     in_container,
 )
-from sklpf._utils.validation import check_fitted, named_by_model
+from sklpf._utils.validation import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    as_float64,
+    at_least,
+    check_count,
+    check_fitted,
+    check_scale,
+    check_squares,
+    named_by_model,
+)
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
 from sklpf.paths import Box, CompiledPrograms, Points, PointsPath, check_ladder, values_at

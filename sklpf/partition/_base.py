@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils import __version__
-from sklpf._utils import progress as _progress
-from sklpf._utils.budget import Budget, BudgetSpent, current_budget, within
+from sklpf._utils import context as _context
+from sklpf._utils.context import Budget, BudgetSpent, current_budget, within
 from sklpf._utils.parallel import (
     Checkpoint,
     evaluating,
@@ -24,22 +24,13 @@ from sklpf._utils.parallel import (
     removing_checkpoints,
 )
 from sklpf._utils.random import draw_seed, seeded
-from sklpf._utils.sklearn import (
-    N_JOBS,
-    POSITIVE,
-    BaseEstimator,
-    CallbackSupportMixin,
-    FittedAttributes,
-    Instance,
-    StrOptions,
-    Versioned,
-    at_least,
-)
+from sklpf._utils.sklearn import BaseEstimator, CallbackSupportMixin, StrOptions, Versioned
+from sklpf._utils.validation import N_JOBS, POSITIVE, FittedAttributes, Instance, at_least
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised
-from sklpf.partition.checks import Finding, Findings, Work, collect
+from sklpf.partition.checks import CHECKS, Finding, Findings, Work, collect
 from sklpf.partition.checks.missed_mass import regions_to_cover
 from sklpf.paths import Memory, Path, has, is_own_density
 from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs, thinned
@@ -142,7 +133,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     _given_draws: Any = None
     _memory: Memory | None = None  # of values of the density, with `warm_start`
 
-    @_progress.reporting
+    @_context.reporting
     def _fit(self, path: Path, draws: object = None) -> Self:
         """`fit` without its warning, for callers that read the result themselves; with draws of the
         target, which are not kept.
@@ -157,7 +148,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         finally:
             del self._given_draws
         self._keep(replace(result, seconds=time.perf_counter() - started))
-        _progress.report(lambda: self.result_._line())
+        _context.report(lambda: self.result_._line())
         return self
 
     def _result_of(self, path: Path) -> PartitionResult:
@@ -229,7 +220,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _run(self, path: Path, seed: int) -> Run:
         """The run that _sample leaves, with what checks have found before and after it."""
-        before = collect(Work(path, seed)) if self._is_checked else {}
+        before = collect(CHECKS, Work(path, seed)) if self._is_checked else {}
         run = self._with_reading_options(self._sample(path, seed))
         return self._with_findings(path, seed, run, before)
 
@@ -246,7 +237,9 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             return run
         move = self._move_from_target(path, run)
         work = Work(path, seed, run, move, getattr(self, "n_jobs", None))
-        return replace(run, findings=collect(work, {**(before or {}), **(run.findings or {})}))
+        return replace(
+            run, findings=collect(CHECKS, work, {**(before or {}), **(run.findings or {})})
+        )
 
     def _move_from_target(self, path: Path, run: Run) -> Transition | None:
         """The move of reverse chains from regions, where their weights say what these add."""
@@ -396,7 +389,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         n_levels = int(min(0.35 * n_affordable / n_chains, n_most))
         if n_levels == n_most:
             return plans
-        _progress.report(lambda: f"{n_levels} levels, for which the budget is enough")
+        _context.report(lambda: f"{n_levels} levels, for which the budget is enough")
         return [thinned(plan, max(2, n_levels)) for plan in plans]
 
     def _number_parameters(self) -> dict[str, Any]:
@@ -476,7 +469,7 @@ def _run_and_cover(estimator: PartitionEstimator, path: Path, seed: int) -> tupl
     attempts = regions_to_cover(path, first, result)
     if not attempts:
         return first, result
-    _progress.report(lambda: f"{result._line()}; a second try, from a base that covers it")
+    _context.report(lambda: f"{result._line()}; a second try, from a base that covers it")
 
     runs = [first]
     best = 0

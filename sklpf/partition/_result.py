@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import t as student_t
 
-from sklpf._utils.numbers import Array, check_level
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.tables import (
     Fields,
@@ -29,6 +29,7 @@ from sklpf._utils.tables import (
     short,
     with_error,
 )
+from sklpf._utils.validation import check_level
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import DIAGNOSTICS
 from sklpf.partition.alarms import (

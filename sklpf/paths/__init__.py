@@ -1,12 +1,11 @@
 """Paths from a base density to the target, and their ladders of inverse temperatures."""
 
 from sklpf._utils.random import Stream, stream_key
-from sklpf.paths._base import Path, TemperedPath
+from sklpf.paths._base import LADDERS, Path, TemperedPath, has, make_ladder, require, require_base
 from sklpf.paths._bases import Density, Gaussian, Mixture, StudentT, Uniform
 from sklpf.paths._box import Box
 from sklpf.paths._geometric import GeometricPath
-from sklpf.paths._ladders import LADDERS, make_ladder
-from sklpf.paths._optional import FilterEstimates, OptionalMethods, has, require, require_base
+from sklpf.paths._optional import FilterEstimates, OptionalMethods
 from sklpf.paths._regions import Regions
 
 __all__ = [
@@ -49,6 +48,7 @@ from sklpf.paths._base import (  # noqa: F401
     n_chains,
     put,
     read_only,
+    respace,
     take,
     trajectory_at,
     values_at,
@@ -85,9 +85,6 @@ from sklpf.paths._geometric import (  # noqa: F401
     CompiledDensityPath,
     coordinates_of_rows,
     is_own_density,
-)
-from sklpf.paths._ladders import (  # noqa: F401
-    respace,
 )
 from sklpf.paths._mixture_fit import (  # noqa: F401
     DEGREES_OF_FREEDOM,

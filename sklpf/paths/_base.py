@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -12,10 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import PchipInterpolator
+from scipy.special import expit
 
-from sklpf._utils.numbers import Array, Integers, as_float64
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
-from sklpf.paths._optional import State, has
+from sklpf._utils.validation import as_float64, check_count
+from sklpf.paths._box import Box
+from sklpf.paths._optional import INSTEAD, TOGETHER, OptionalMethods, State
 
 if TYPE_CHECKING:  # what a path may have is there, to type checkers: `has` asks for it
     from sklpf.paths._optional import OptionalMethods as _Optional
@@ -25,6 +30,9 @@ else:
 _ENDS = np.array([0.0, 1.0])  # the ladder of a path without another
 _ENDS.setflags(write=False)
 _N_PROBED = 8  # states at which a user's path is evaluated, to be recognised
+
+
+LADDERS = ("linear", "power", "sigmoid", "salakhutdinov-murray")
 
 
 @dataclass
@@ -409,28 +417,6 @@ def _between(base, gain, betas):
         return np.where((betas == 0) & nowhere, base, base + betas * gain)
 
 
-def check_ladder(ladder: ArrayLike) -> Array:
-    """Return the inverse temperatures as an increasing float64 array in [0, 1] or raise
-    ValueError.
-    """
-    ladder = as_float64(ladder, "ladder", copy=True)
-    if ladder.ndim != 1 or len(ladder) < 2:
-        raise ValueError(
-            "ladder must be a sequence of at least 2 inverse temperatures, got shape"
-            f" {ladder.shape}"
-        )
-    if not np.all((ladder >= 0) & (ladder <= 1)):
-        raise ValueError(
-            "ladder must hold inverse temperatures in [0, 1]; rescale or drop the others"
-        )
-    if np.any(np.diff(ladder) <= 0):
-        raise ValueError(
-            "ladder must be strictly increasing; sort it and drop repeated inverse temperatures"
-        )
-    ladder.setflags(write=False)
-    return ladder
-
-
 def n_chains(state: State) -> int:
     """Number of chains in a state."""
     return len(state[0]) if isinstance(state, tuple) else len(state)
@@ -645,3 +631,192 @@ def read_only(array, dtype=np.float64) -> NDArray:
     array = np.ascontiguousarray(array, dtype=dtype).view()
     array.setflags(write=False)
     return array
+
+
+# -- ladders
+def check_ladder(ladder: ArrayLike) -> Array:
+    """Return the inverse temperatures as an increasing float64 array in [0, 1] or raise
+    ValueError.
+    """
+    ladder = as_float64(ladder, "ladder", copy=True)
+    if ladder.ndim != 1 or len(ladder) < 2:
+        raise ValueError(
+            "ladder must be a sequence of at least 2 inverse temperatures, got shape"
+            f" {ladder.shape}"
+        )
+    if not np.all((ladder >= 0) & (ladder <= 1)):
+        raise ValueError(
+            "ladder must hold inverse temperatures in [0, 1]; rescale or drop the others"
+        )
+    if np.any(np.diff(ladder) <= 0):
+        raise ValueError(
+            "ladder must be strictly increasing; sort it and drop repeated inverse temperatures"
+        )
+    ladder.setflags(write=False)
+    return ladder
+
+
+def make_ladder(kind: str | ArrayLike, n_temperatures: int) -> Array:
+    """Return `n_temperatures` inverse temperatures from 0 to 1.
+
+    Parameters
+    ----------
+    kind : {"linear", "power", "sigmoid", "salakhutdinov-murray"} or array-like
+        "power" is the square of the linear ladder (dense near the base), "sigmoid" is dense at both
+        ends (logistic from -4 to 4), "salakhutdinov-murray" has three linear pieces with the
+        spacing proportions of their 2008 RBM study: 0 to 0.5 by a thirtieth of the levels, to 0.9
+        by 0.27, to 1 by the rest. An array is checked and returned as it is.
+    n_temperatures : int
+        Number of levels K, at least 2.
+
+    Returns
+    -------
+    ndarray of shape (n_temperatures,)
+        Increasing, and read-only.
+
+    Raises
+    ------
+    ValueError
+        If `kind` is unknown or an array is no increasing sequence in [0, 1].
+    """
+    if not isinstance(kind, str):
+        return check_ladder(kind)
+    check_count(n_temperatures, "n_temperatures", at_least=2)
+    x = np.linspace(0, 1, n_temperatures)
+    y = expit(8 * x - 4)
+    shapes = {
+        "linear": x,
+        "power": x**2,
+        "sigmoid": np.r_[0.0, ((y - y[0]) / (y[-1] - y[0]))[1:-1], 1.0],
+        # their 14,500 levels: 500 up to 0.5, 4,000 up to 0.9, 10,000 up to 1
+        "salakhutdinov-murray": np.interp(x, [0, 500 / 14500, 4500 / 14500, 1], [0, 0.5, 0.9, 1]),
+    }
+    if kind not in shapes:
+        raise ValueError(
+            f"ladder must be one of {LADDERS} or an array of inverse temperatures, got {kind!r}"
+        )
+    return check_ladder(shapes[kind])
+
+
+def respace(ladder: ArrayLike, costs: ArrayLike, n_temperatures: int) -> Array:
+    """Place levels at equal cumulative cost (Syed et al. 2022), by monotone interpolation.
+
+    Parameters
+    ----------
+    ladder : array-like of shape (K,)
+        The levels at which the costs were measured.
+    costs : array-like of shape (K - 1,)
+        Cost of every interval: a swap's rejection probability, or the standard deviation of the log
+        ratio.
+    n_temperatures : int
+        Number of levels of the new ladder.
+
+    Returns
+    -------
+    ndarray of shape (n_temperatures,)
+    """
+    ladder = np.asarray(ladder, dtype=float)
+    costs = np.asarray(costs, dtype=float)
+    # keeps the cumulative cost invertible where nothing was rejected
+    floor = 1e-3 * costs.sum() + 1e-12
+    cumulative = np.r_[0, np.cumsum(costs + floor * np.diff(ladder))]
+    if not np.all(np.diff(cumulative) > 0):
+        raise ValueError(
+            "levels can't be told apart: the target is too steep; check the parameters of the"
+            " model, or give a density of your own a base that covers it more closely"
+        )
+    beta = PchipInterpolator(cumulative, ladder)(np.linspace(0, cumulative[-1], n_temperatures))
+    beta[0] = ladder[0]
+    beta[-1] = ladder[-1]
+    if not np.all(np.diff(beta) > 0):
+        raise ValueError(
+            "levels can't be told apart: the base is much too narrow or too wide for the target;"
+            " give another base"
+        )
+    return check_ladder(beta)
+
+
+# -- optional methods
+def has(path: Path, *names: str) -> bool:
+    """Return whether a path has some optional methods.
+
+    Parameters
+    ----------
+    path : Path
+        What is asked.
+    *names : str
+        Names of `OptionalMethods`; those that are of use only together are asked for together.
+
+    Returns
+    -------
+    bool
+        True if none is missing.
+    """
+    return not any(_missing(path, name) for name in names)
+
+
+def require(path: Path, name: str, who: str) -> None:
+    """Raise TypeError where a path lacks an optional method.
+
+    Parameters
+    ----------
+    path : Path
+        What is asked.
+    name : str
+        Of `OptionalMethods`, with those that are of use only together.
+    who : str
+        Name of what needs the method, for the message.
+    """
+    for missing in _missing(path, name):
+        member = getattr(OptionalMethods, missing, None)
+        kind = f"attribute {missing}"
+        if member is not None:
+            parameters = list(inspect.signature(member).parameters)[1:]  # without self
+            kind = f"method {missing}({', '.join(parameters)})"
+        reason = _own_reason(path, missing) or INSTEAD.get(missing, INSTEAD.get(name, "define it"))
+        raise TypeError(
+            f"{who} needs a path with the {kind}; {type(path).__name__} has none: {reason}"
+        )
+
+
+def require_base(path: Path, who: str) -> float:
+    """Return the base's log normaliser or raise if the path can't be sampled from there.
+
+    Parameters
+    ----------
+    path : Path
+        What is asked.
+    who : str
+        Name of what needs the base, for the message.
+
+    Returns
+    -------
+    float
+        Log Z of the base in nats.
+    """
+    require(path, "sample_base", who)
+    if path.base_log_partition is None:
+        raise ValueError(
+            f"{who} needs a base with a known normaliser: declare base_log_partition on"
+            f" {type(path).__name__} (0.0 if log_f at level 0 is normalised), or give a base whose"
+            " `normalised` is true"
+        )
+    return float(path.base_log_partition)
+
+
+def _missing(path: Path, name: str) -> list[str]:
+    return [each for each in TOGETHER.get(name, (name,)) if not _stands(path, each)]
+
+
+def _stands(path: Path, name: str) -> bool:
+    return isinstance(getattr(path, name, None), Box) if name == "bounds" else hasattr(path, name)
+
+
+def _own_reason(path: Path, name: str) -> str:
+    """Return the reason for which a path's property has no value, in the path's words."""
+    if isinstance(getattr(type(path), name, None), property):
+        try:
+            getattr(path, name)
+        except AttributeError as error:
+            return str(error)
+    return ""

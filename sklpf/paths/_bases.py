@@ -15,7 +15,8 @@ from numpy.typing import ArrayLike
 from scipy import linalg, stats
 from scipy.special import betaln, erf, gammaln, log_ndtr, softmax
 
-from sklpf._utils.numbers import LOG_TAU, Array, as_float64, check_scale, check_squares
+from sklpf._utils.numbers import LOG_TAU, Array
+from sklpf._utils.validation import as_float64, check_scale, check_squares
 from sklpf.paths._box import Box
 from sklpf.paths._climbs import climb, functions_for_climbs
 from sklpf.paths._functions import check_callable

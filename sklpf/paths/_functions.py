@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._utils.numbers import Array, NotNumbers, real_numbers, without_gradients
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import equal_parts, evaluate_parts
+from sklpf._utils.validation import NotNumbers, real_numbers, without_gradients
 
 if TYPE_CHECKING:
     from sklpf.paths._geometric import GeometricPath

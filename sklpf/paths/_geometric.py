@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 
-from sklpf._utils.budget import current_budget
-from sklpf._utils.numbers import Array, check_bool
+from sklpf._utils.context import current_budget
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
+from sklpf._utils.validation import check_bool
 from sklpf._utils.warnings import Alarm
 from sklpf.paths._base import (
     CompiledPrograms,
@@ -26,6 +27,7 @@ from sklpf.paths._base import (
     SlopedPoints,
     check_ladder,
     density_at,
+    has,
 )
 from sklpf.paths._bases import Gaussian, Mixture, Parts, as_base, box_around, within
 from sklpf.paths._climbs import functions_for_climbs
@@ -41,7 +43,6 @@ from sklpf.paths._functions import (
     shown,
     values_of_shape,
 )
-from sklpf.paths._optional import has
 from sklpf.paths._regions import Regions, find_regions
 
 # widths of base draws at which densities are compared

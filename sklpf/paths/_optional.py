@@ -6,7 +6,6 @@ Nothing needs to be inherited: having a method is enough. Some are of use only t
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +18,7 @@ from sklpf.paths._box import Box
 from sklpf.paths._regions import Regions
 
 if TYPE_CHECKING:
-    from sklpf.paths._base import Path
+    pass
 
 
 # The chains of a path, of which only the path knows more: an array, or a tuple of arrays, each with
@@ -311,7 +310,7 @@ TOGETHER = {
     "left_to_right": ("left_to_right", "filters_are_exact"),
 }
 
-_INSTEAD = {
+INSTEAD = {
     "gibbs": (
         "define it, or choose HMC, RandomWalk or Slice on R^d, Metropolis where the path has"
         " propose"
@@ -333,90 +332,3 @@ _INSTEAD = {
         "only topic models have one: choose Exact, AIS or ParallelTempering, on R^d HAIS"
     ),
 }
-
-
-def has(path: Path, *names: str) -> bool:
-    """Return whether a path has some optional methods.
-
-    Parameters
-    ----------
-    path : Path
-        What is asked.
-    *names : str
-        Names of `OptionalMethods`; those that are of use only together are asked for together.
-
-    Returns
-    -------
-    bool
-        True if none is missing.
-    """
-    return not any(_missing(path, name) for name in names)
-
-
-def require(path: Path, name: str, who: str) -> None:
-    """Raise TypeError where a path lacks an optional method.
-
-    Parameters
-    ----------
-    path : Path
-        What is asked.
-    name : str
-        Of `OptionalMethods`, with those that are of use only together.
-    who : str
-        Name of what needs the method, for the message.
-    """
-    for missing in _missing(path, name):
-        member = getattr(OptionalMethods, missing, None)
-        kind = f"attribute {missing}"
-        if member is not None:
-            parameters = list(inspect.signature(member).parameters)[1:]  # without self
-            kind = f"method {missing}({', '.join(parameters)})"
-        reason = _own_reason(path, missing) or _INSTEAD.get(
-            missing, _INSTEAD.get(name, "define it")
-        )
-        raise TypeError(
-            f"{who} needs a path with the {kind}; {type(path).__name__} has none: {reason}"
-        )
-
-
-def require_base(path: Path, who: str) -> float:
-    """Return the base's log normaliser or raise if the path can't be sampled from there.
-
-    Parameters
-    ----------
-    path : Path
-        What is asked.
-    who : str
-        Name of what needs the base, for the message.
-
-    Returns
-    -------
-    float
-        Log Z of the base in nats.
-    """
-    require(path, "sample_base", who)
-    if path.base_log_partition is None:
-        raise ValueError(
-            f"{who} needs a base with a known normaliser: declare base_log_partition on"
-            f" {type(path).__name__} (0.0 if log_f at level 0 is normalised), or give a base whose"
-            " `normalised` is true"
-        )
-    return float(path.base_log_partition)
-
-
-def _missing(path: Path, name: str) -> list[str]:
-    return [each for each in TOGETHER.get(name, (name,)) if not _stands(path, each)]
-
-
-def _stands(path: Path, name: str) -> bool:
-    return isinstance(getattr(path, name, None), Box) if name == "bounds" else hasattr(path, name)
-
-
-def _own_reason(path: Path, name: str) -> str:
-    """Return the reason for which a path's property has no value, in the path's words."""
-    if isinstance(getattr(type(path), name, None), property):
-        try:
-            getattr(path, name)
-        except AttributeError as error:
-            return str(error)
-    return ""

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklpf._utils.numbers import LARGEST, Array, Integers
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import REDRAW, Stream, concatenate_streams, seeded, systematic
+from sklpf._utils.validation import LARGEST
 from sklpf.paths import concatenate, has, make_ladder, n_chains, respace, take
 from sklpf.programs._plan import (
     Plan,
@@ -115,7 +116,7 @@ def anneal_populations(
     last = len(plan.path.ladder) - 1
     orders = [np.r_[1 : last + 1, last]]  # where particles move; then they are weighted at the next
     groups: Any = np.arange(n_populations)[:, np.newaxis]
-    if plan.transition.joins_rows:
+    if plan.transition.joins_rows and plan.transition.compiled(plan.path) is None:
         n = n_populations * n_particles
         groups = blocks_of_groups(plan.path, plan.transition, n_populations, n)
     program = _annealing(

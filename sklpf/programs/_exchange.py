@@ -8,37 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from sklpf._utils.limits import RECORD_EVERY
-from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.paths import Path
 from sklpf.programs._draws import has_points
 from sklpf.programs._plan import check_finite, draw_alive
 from sklpf.programs._programs import Chains, exchange
-from sklpf.programs._rounds import LevelRound, RoundProgram
+from sklpf.programs._rounds import ExchangeRound, RoundProgram
 from sklpf.transitions import Transition
-
-
-@dataclass(frozen=True, repr=False, kw_only=True)
-class ExchangeRound(LevelRound):
-    """Record of a round of replica exchange of G ladders.
-
-    Attributes
-    ----------
-    n_scans : int
-    round_trips : ndarray of shape (G,)
-    """
-
-    n_scans: int
-    round_trips: Integers
-
-    @property
-    def rejection(self) -> Array:
-        """Mean rejection probability of every pair of neighbouring levels, shape (K - 1,)."""
-        return self.pair_sums[..., 4].mean(axis=(0, 1)) * 2 / self.n_scans
-
-    def counts_in(self, half: int) -> Array:
-        """States of every level in the sums over pairs of one half, shape (G, K)."""
-        return np.full(self.level_sums.shape[1:3], float((self.n_scans + half) // 2))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklpf._utils.budget import current_budget
+from sklpf._utils.context import current_budget, report
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
-from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, systematic
 from sklpf.paths import COVER, GeometricPath, choose, fit_base, has, take
 from sklpf.programs._exploring import MixtureWalk, walk_outwards

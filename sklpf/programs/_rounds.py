@@ -175,6 +175,29 @@ class LevelRound(Fields):
         return np.arange(self.n_groups)
 
 
+@dataclass(frozen=True, repr=False, kw_only=True)
+class ExchangeRound(LevelRound):
+    """Record of a round of replica exchange of G ladders.
+
+    Attributes
+    ----------
+    n_scans : int
+    round_trips : ndarray of shape (G,)
+    """
+
+    n_scans: int
+    round_trips: Integers
+
+    @property
+    def rejection(self) -> Array:
+        """Mean rejection probability of every pair of neighbouring levels, shape (K - 1,)."""
+        return self.pair_sums[..., 4].mean(axis=(0, 1)) * 2 / self.n_scans
+
+    def counts_in(self, half: int) -> Array:
+        """States of every level in the sums over pairs of one half, shape (G, K)."""
+        return np.full(self.level_sums.shape[1:3], float((self.n_scans + half) // 2))
+
+
 def fewest_columns(blocks: Sequence[Array]) -> NDArray[np.floating]:
     """Slopes (..., K) of all blocks as a run keeps them: one float64 where all levels have the
     same, else float32.

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import Array, as_float64
+from sklpf._utils.numbers import Array
+from sklpf._utils.validation import as_float64
 from sklpf.uncertainty import log_mean_exp
 
 _BLOCK = 2**16  # entries of the vectors at once, which stay in the cache

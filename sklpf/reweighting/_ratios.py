@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import brentq
 from scipy.special import expit, log_expit
 
-from sklpf._utils.numbers import Array, as_float64
+from sklpf._utils.numbers import Array
+from sklpf._utils.validation import as_float64
 from sklpf.uncertainty import log_mean_exp, standard_error
 
 

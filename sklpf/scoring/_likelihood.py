@@ -19,21 +19,26 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import Array, Booleans, Integers, check_count
+from sklpf._utils.context import hand_on, of_a_score
+from sklpf._utils.numbers import Array, Booleans, Integers
 from sklpf._utils.parallel import fingerprint, own_arithmetic
-from sklpf._utils.progress import hand_on, of_a_score
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import (
-    N_JOBS,
     CallbackSupportMixin,
     DensityMixin,
-    FittedAttributes,
-    Instance,
     StrOptions,
     Versioned,
     in_container,
 )
-from sklpf._utils.validation import check_fitted, named_by_model, validate_data
+from sklpf._utils.validation import (
+    N_JOBS,
+    FittedAttributes,
+    Instance,
+    check_count,
+    check_fitted,
+    named_by_model,
+    validate_data,
+)
 from sklpf._utils.warnings import warn
 from sklpf.partition import (
     HAIS,

@@ -11,7 +11,8 @@ from sklearn.base import OutlierMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.sklearn import BaseEstimator, HasMethods, Interval
+from sklpf._utils.sklearn import BaseEstimator, HasMethods
+from sklpf._utils.validation import Interval
 
 
 @dataclass(eq=False, repr=False)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklpf._utils.numbers import Array, check_level
+from sklpf._utils.numbers import Array
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, imported
+from sklpf._utils.validation import check_level
 from sklpf.scoring._baseline import BaselineScore, RowsBaseline, compare_with_baseline
 from sklpf.uncertainty import Variance
 

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import entr, softmax
 
-from sklpf._utils.numbers import Array, Integers, check_count
+from sklpf._utils.numbers import Array, Integers
+from sklpf._utils.validation import check_count
 from sklpf.partition import PartitionResult
 from sklpf.partition.evidence import prior_weights
 

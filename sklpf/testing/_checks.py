@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.stats import norm, rankdata
 from sklearn.base import clone
 
-from sklpf._utils.numbers import check_count, check_scale
 from sklpf._utils.random import Stream, seeded
+from sklpf._utils.validation import check_count, check_scale
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths import Path, check_ladder, flat_rows, map_state, n_chains
 from sklpf.programs import log_ratio

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom, norm
 
-from sklpf._utils.numbers import Array, check_count, check_level
+from sklpf._utils.numbers import Array
+from sklpf._utils.validation import check_count, check_level
 from sklpf.partition import Exact, PartitionEstimator
 from sklpf.testing._checks import holds, seeded_clone
 

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from sklpf._utils.context import clock, passes
 from sklpf._utils.numbers import Array32
-from sklpf._utils.progress import clock, passes
 from sklpf._utils.random import seeded
 from sklpf._utils.tables import duration_text
 from sklpf._utils.warnings import warn

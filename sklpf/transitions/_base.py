@@ -11,7 +11,8 @@ import numpy as np
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import RowStreams, Stream
-from sklpf._utils.sklearn import BaseEstimator, ValidatedParameters
+from sklpf._utils.sklearn import BaseEstimator
+from sklpf._utils.validation import ValidatedParameters
 from sklpf.paths import Path, State, has, read_only, require
 
 _FIRST = np.zeros(1, dtype=np.int64)

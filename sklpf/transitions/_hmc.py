@@ -8,7 +8,7 @@ import numpy as np
 
 from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, Stream
-from sklpf._utils.sklearn import POSITIVE, at_least
+from sklpf._utils.validation import POSITIVE, at_least
 from sklpf.paths import choose
 from sklpf.transitions._base import acceptance, moved_density, stream_uniforms
 from sklpf.transitions._pilot import TUNED, TunedTransition, reflect, stream_normals

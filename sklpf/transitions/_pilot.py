@@ -15,7 +15,8 @@ from scipy.special import softmax
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
-from sklpf._utils.sklearn import INSIDE_0_1, POSITIVE, StrOptions
+from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.validation import INSIDE_0_1, POSITIVE
 from sklpf.paths import COVER, Path, n_chains, read_only, shrunk_covariance, take
 from sklpf.transitions._base import Transition, batch_rows
 

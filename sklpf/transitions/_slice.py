@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
+from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.validation import POSITIVE, at_least
 from sklpf.paths import put
 from sklpf.transitions._pilot import TunedTransition
 

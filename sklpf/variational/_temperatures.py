@@ -11,14 +11,8 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.utils import gen_batches
 
-from sklpf._utils.numbers import (
-    Array,
-    as_float64,
-    check_bool,
-    check_count,
-    check_number,
-    check_option,
-)
+from sklpf._utils.numbers import Array
+from sklpf._utils.validation import as_float64, check_bool, check_count, check_number, check_option
 
 _DATA_AT_ONCE = 4096  # whose distributions over the temperatures are held at a time
 

@@ -8,15 +8,8 @@ from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 
-from sklpf._utils.sklearn import (
-    NOT_NEGATIVE,
-    BaseEstimator,
-    Instance,
-    Interval,
-    StrOptions,
-    ValidatedParameters,
-    at_least,
-)
+from sklpf._utils.sklearn import BaseEstimator, StrOptions
+from sklpf._utils.validation import NOT_NEGATIVE, Instance, Interval, ValidatedParameters, at_least
 
 _KINDS = StrOptions({"annealed", "global", "local"})
 _AUTO = StrOptions({"auto"})

@@ -524,7 +524,7 @@ def nautilus(name, seed):
     log_likelihood = Counted(as_numpy(problem.log_likelihood))
     sampler = Sampler(
         ndtri, log_likelihood, n_dim=problem.n_dimensions, vectorized=True, pass_dict=False,
-        seed=seed,
+        n_live=min(times(2000, 500), 2000), seed=seed,
     )  # fmt: skip
     sampler.run(n_eff=10_000 if TARGET == 0.1 else 1 / TARGET**2)
     error = 1 / np.sqrt(max(sampler.n_eff, 1))

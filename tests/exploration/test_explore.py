@@ -7,9 +7,10 @@ import pytest
 from marks import large
 from scipy import integrate, stats
 
-from sklpf import BernoulliRBM, Gaussian, GeometricPath, Mixture, Path, Uniform
+from sklpf import BernoulliRBM, Gaussian, GeometricPath, Mixture, Path, StudentT, Uniform
 from sklpf._utils.random import seeded
-from sklpf.exploration import explore
+from sklpf.exploration import Target, explore
+from sklpf.exploration._joint import JointDraws
 from sklpf.partition import ImportanceSampling
 
 
@@ -113,6 +114,19 @@ def test_parts_of_very_different_widths_are_all_found(n):
     assert np.max(np.abs(z)) < 4.5
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n", [1, large(6)])
+def test_a_mode_with_heavy_tails_is_material(n):
+    # by Laplace's method a t distribution in 12 dimensions has some hundredth of its mass
+    for seed in range(n):
+        means = np.random.default_rng(seed).normal(0, 2.5, (2, 12))
+        both = Mixture([StudentT(mean, np.full(12, 0.3), 4) for mean in means], [0.8, 0.2])
+        path = GeometricPath(both.log_density, base=Gaussian(np.zeros(12), 30.0))
+        fit = explored(path, seed, tol=0.1)
+        # of 6 normal errors one is beyond 4.5 with probability 4e-5
+        assert abs(fit.log_partition_) < 4.5 * fit.log_partition_std_error_
+
+
 @pytest.mark.parametrize("n", [3, large(20)])
 def test_a_mode_13_widths_of_the_base_away_is_found(n):
     both = Mixture([Gaussian(np.zeros(3), 0.5), Gaussian([8.0, -8.0, 6.5], 0.7)])
@@ -200,6 +214,21 @@ def test_a_cover_knows_its_regions():
     cover = explore(path_to(PROBLEMS["modes"]), 20_000, seeded(1))
     labels = cover.region_of(np.array([[-3.0] * 3, [3.0] * 3, [-3.1] * 3]))
     assert labels[0] == labels[2] != labels[1]
+
+
+def test_walks_leave_the_target_invariant():
+    """Ends of 1000 walks by the test of Kolmogorov and Smirnov in both coordinates, p > 1e-4: a
+    false alarm in 2e-4; the seed is fixed.
+    """
+    target = Target(GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian([0.0, 1.0], 1.0)))
+    cover = explore(target.path, 10_000, seeded(0))
+    rng = np.random.default_rng(0)
+    ends, outside, _ = JointDraws(target, cover.proposals, 2000, rng).walk(
+        target, rng, walkers=(1000, 0)
+    )
+    for coordinate in target.coordinates.points(ends).T:
+        assert stats.kstest(coordinate, stats.norm(0, 0.5**0.5).cdf).pvalue > 1e-4
+    assert abs(outside) < 4.5  # 7e-6
 
 
 def funnel(d):

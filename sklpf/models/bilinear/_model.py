@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import one_blas_thread
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import at_least
+from sklpf._utils.validation import at_least
 from sklpf.models._generative import GenerativeModel, LatentDensity, first_noise_std
 from sklpf.models.bilinear._path import BilinearPath, bounds_of, pack_row
 from sklpf.models.linear import WIDTH, independent_components

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
-from sklpf._utils.numbers import LOG_TAU, Array, Integers, check_scale
+from sklpf._utils.numbers import LOG_TAU, Array, Integers
 from sklpf._utils.random import Stream
-from sklpf._utils.validation import check_components
+from sklpf._utils.validation import check_components, check_scale
 from sklpf.models._generative import LatentRowsPath
 from sklpf.partition import PartitionEstimator
 from sklpf.paths import Box, Points, read_only, values_at

@@ -14,21 +14,19 @@ from numpy.typing import ArrayLike
 from scipy.special import entr, expit
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import Array, Booleans, check_level, check_number
-from sklpf._utils.progress import reporting
+from sklpf._utils.context import reporting
+from sklpf._utils.numbers import Array, Booleans
 from sklpf._utils.random import draw_seed, seeded
-from sklpf._utils.sklearn import (
+from sklpf._utils.sklearn import BaseEstimator, DrawsInContainer, StrOptions
+from sklpf._utils.validation import (
     NOT_NEGATIVE,
     POSITIVE,
-    BaseEstimator,
-    DrawsInContainer,
     Interval,
-    StrOptions,
     at_least,
-)
-from sklpf._utils.validation import (
     base_means,
     check_fitted,
+    check_level,
+    check_number,
     check_parameter,
     check_vector,
 )

@@ -8,7 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from sklpf._utils.numbers import Array, Bits, as_float64, check_finite, check_number
+from sklpf._utils.numbers import Array, Bits
+from sklpf._utils.validation import as_float64, check_finite, check_number
 from sklpf.models._enumerable_path import (
     N_CENTRES,
     PathWithRegions,

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from sklpf._utils.numbers import Integers
-from sklpf._utils.sklearn import at_least
+from sklpf._utils.validation import at_least
 from sklpf.models._enumerable_path import CategoricalUnits
 from sklpf.models.rbm import DiscreteRBM
 

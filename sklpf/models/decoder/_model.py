@@ -11,15 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.numbers import LARGEST, Array, Integers, check_count, check_finite, check_scale
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import (
+from sklpf._utils.sklearn import BaseEstimator, DrawsInContainer, StrOptions, in_container
+from sklpf._utils.validation import (
+    LARGEST,
     POSITIVE,
-    BaseEstimator,
-    DrawsInContainer,
-    StrOptions,
     at_least,
-    in_container,
+    check_count,
+    check_finite,
+    check_scale,
 )
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import all_or_nothing

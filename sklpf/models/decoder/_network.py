@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from scipy.special import expit
 
-from sklpf._utils.numbers import LARGEST, LOG_TAU, Array, Integers
+from sklpf._utils.numbers import LOG_TAU, Array, Integers
+from sklpf._utils.validation import LARGEST
 from sklpf.paths import values_of
 
 # of a log probability, as in PyTorch's binary cross entropy: an output of 0 or 1 may be rounded

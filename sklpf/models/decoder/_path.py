@@ -10,8 +10,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import LOG_TAU, Array, as_float64
+from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.random import Stream
+from sklpf._utils.validation import as_float64
 from sklpf.models.decoder._network import Network
 from sklpf.partition import PartitionEstimator
 from sklpf.paths import (

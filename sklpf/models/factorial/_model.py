@@ -15,22 +15,29 @@ from scipy.special import logit, softmax
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state, gen_batches
 
-from sklpf._utils.numbers import Array, check_count, check_option
+from sklpf._utils.context import reporting
+from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import one_blas_thread, parallel_map
-from sklpf._utils.progress import reporting
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
-    INSIDE_0_1,
-    NOT_NEGATIVE,
-    POSITIVE,
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
     StrOptions,
     TransformerMixin,
-    at_least,
     in_container,
 )
-from sklpf._utils.validation import SparseInput, check_fitted, check_parameter, named_by_model
+from sklpf._utils.validation import (
+    INSIDE_0_1,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SparseInput,
+    at_least,
+    check_count,
+    check_fitted,
+    check_option,
+    check_parameter,
+    named_by_model,
+)
 from sklpf._utils.warnings import warn
 from sklpf.models._enumerable_path import bits
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values

@@ -9,16 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import (
-    Array,
-    Booleans,
-    Integers,
+from sklpf._utils.numbers import Array, Booleans, Integers
+from sklpf._utils.random import Stream
+from sklpf._utils.validation import (
     as_float64,
+    check_components,
     check_finite,
     check_scale,
+    rows_by_pattern,
 )
-from sklpf._utils.random import Stream
-from sklpf._utils.validation import check_components, rows_by_pattern
 from sklpf.models._enumerable_path import EnumerablePath, quadratic_sums, subset_sums
 from sklpf.partition import AIS
 from sklpf.paths import check_ladder, read_only

@@ -10,11 +10,17 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
-from sklpf._utils.numbers import Array, Booleans, check_positive
-from sklpf._utils.progress import reporting
+from sklpf._utils.context import reporting
+from sklpf._utils.numbers import Array, Booleans
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import INSIDE_0_1
-from sklpf._utils.validation import TOO_FAR, check_fitted, check_parameter, check_vector
+from sklpf._utils.validation import (
+    INSIDE_0_1,
+    TOO_FAR,
+    check_fitted,
+    check_parameter,
+    check_positive,
+    check_vector,
+)
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._missing import (

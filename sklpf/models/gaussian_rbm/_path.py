@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from sklpf._utils.limits import LOG_2
-from sklpf._utils.numbers import LOG_TAU, Array, Booleans, as_float64, check_positive
+from sklpf._utils.numbers import LOG_TAU, Array, Booleans
 from sklpf._utils.random import Stream
+from sklpf._utils.validation import as_float64, check_positive
 from sklpf.models._enumerable_path import N_CENTRES, UnitsPath, check_layers
 from sklpf.models.boltzmann import BoltzmannPath
 from sklpf.paths import CompiledDensityPath, Gaussian, Points, check_ladder, read_only

@@ -16,20 +16,27 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
-from sklpf._utils.numbers import Array, Integers, as_float64, check_option
-from sklpf._utils.progress import reporting
+from sklpf._utils.context import reporting
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
-    NOT_NEGATIVE,
-    POSITIVE,
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
-    Interval,
     StrOptions,
     TransformerMixin,
-    at_least,
 )
-from sklpf._utils.validation import SparseInput, check_fitted, check_parameter, validate_rows
+from sklpf._utils.validation import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    Interval,
+    SparseInput,
+    as_float64,
+    at_least,
+    check_fitted,
+    check_option,
+    check_parameter,
+    validate_rows,
+)
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing, check_goes_on
 from sklpf.models.lda._counts import (

@@ -13,9 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, logsumexp, softmax
 
 from sklpf._utils.layout import LANES, padded
-from sklpf._utils.numbers import Array, Integers, as_float64
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
-from sklpf._utils.validation import check_indices
+from sklpf._utils.validation import as_float64, check_indices
 from sklpf.models.lda._counts import check_lengths
 from sklpf.paths import FilterEstimates, KernelPath, check_ladder, read_only
 from sklpf.reweighting import population_seen_from_target

@@ -14,8 +14,8 @@ from sklearn.utils.extmath import svd_flip
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import draw_seed
-from sklpf._utils.sklearn import StrOptions, at_least
-from sklpf._utils.validation import check_fitted, check_parameter
+from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.validation import at_least, check_fitted, check_parameter
 from sklpf.models._generative import GenerativeModel, LatentDensity, first_noise_std
 from sklpf.models.linear._path import WIDTH, GaussianPosterior, LinearPath, pack_causes
 

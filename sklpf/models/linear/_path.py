@@ -7,9 +7,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sklpf._utils.numbers import LOG_TAU, Array, check_option, check_scale
+from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.random import Stream
-from sklpf._utils.validation import check_components
+from sklpf._utils.validation import check_components, check_option, check_scale
 from sklpf.models._generative import LatentRowsPath
 from sklpf.partition import HAIS
 from sklpf.paths import Points, read_only

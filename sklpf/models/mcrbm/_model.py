@@ -7,9 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from sklpf._utils.numbers import Array, check_scale
-from sklpf._utils.sklearn import at_least
-from sklpf._utils.validation import check_fitted, check_parameter, check_vector
+from sklpf._utils.numbers import Array
+from sklpf._utils.validation import (
+    at_least,
+    check_fitted,
+    check_parameter,
+    check_scale,
+    check_vector,
+)
 from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
 from sklpf.models.mcrbm._path import MeanCovariancePath, Units, sigmoid
 from sklpf.paths import density_at

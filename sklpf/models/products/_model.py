@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 from scipy.special import digamma
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.sklearn import StrOptions, at_least
-from sklpf._utils.validation import check_fitted, check_parameter, check_vector
+from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.validation import at_least, check_fitted, check_parameter, check_vector
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
 from sklpf.models.products._path import (

@@ -18,25 +18,27 @@ from scipy.special import expit, softmax
 from sklearn.utils import check_random_state, gen_batches
 from sklearn.utils.extmath import safe_sparse_dot
 
-from sklpf._utils.numbers import Array, Booleans, Integers, as_float64, check_option
-from sklpf._utils.progress import reporting
+from sklpf._utils.context import reporting
+from sklpf._utils.numbers import Array, Booleans, Integers
 from sklpf._utils.random import draw_seed
 from sklpf._utils.sklearn import (
-    INSIDE_0_1,
-    NOT_NEGATIVE,
-    POSITIVE,
     BaseEstimator,
     ClassNamePrefixFeaturesOutMixin,
-    Interval,
     Options,
     StrOptions,
     TransformerMixin,
-    at_least,
     in_container,
 )
 from sklpf._utils.validation import (
+    INSIDE_0_1,
+    NOT_NEGATIVE,
+    POSITIVE,
+    Interval,
+    as_float64,
+    at_least,
     base_means,
     check_fitted,
+    check_option,
     check_parameter,
     check_vector,
     evenly_spaced,

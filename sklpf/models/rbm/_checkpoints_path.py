@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 
 from sklpf._utils.limits import LOG_2
-from sklpf._utils.numbers import Array, Array32, Bits, Integers, as_float64, check_finite
+from sklpf._utils.numbers import Array, Array32, Bits, Integers
 from sklpf._utils.random import Stream
+from sklpf._utils.validation import as_float64, check_finite
 from sklpf.models._density_ratio_path import N_GROUPS, draw_alarms
 from sklpf.models._enumerable_path import BinaryUnits, binary_units
 from sklpf.models.rbm._learning import Parameters

@@ -14,8 +14,9 @@ from scipy.special import expit, softmax
 
 from sklpf._utils.layout import aligned_zeros
 from sklpf._utils.limits import LOG_2
-from sklpf._utils.numbers import Array, Array32, Bits, as_float64, check_option
+from sklpf._utils.numbers import Array, Array32, Bits
 from sklpf._utils.random import Stream
+from sklpf._utils.validation import as_float64, check_option
 from sklpf.models._enumerable_path import (
     N_CENTRES,
     BinaryUnits,

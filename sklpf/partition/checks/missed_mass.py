@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betainc, softmax
 
-from sklpf._utils.budget import current_budget
+from sklpf._utils.context import current_budget
 from sklpf._utils.numbers import Array
 from sklpf.partition.alarms import (
     enough_effective,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.special import expit, log_softmax
 
-from sklpf._utils.numbers import Array, as_float64, check_level
+from sklpf._utils.numbers import Array
 from sklpf._utils.tables import Rows, Table, imported, with_error
+from sklpf._utils.validation import as_float64, check_level
 from sklpf.partition._result import PartitionResult, reading, single_result
 from sklpf.partition.checks import judge
 from sklpf.partition.levels import READINGS, check_run, read_by

@@ -14,10 +14,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from sklpf._utils.budget import Budget, BudgetSpent, current_budget, within
-from sklpf._utils.progress import report
+from sklpf._utils.context import Budget, BudgetSpent, current_budget, report, within
 from sklpf._utils.random import seeded
-from sklpf._utils.sklearn import POSITIVE
+from sklpf._utils.validation import POSITIVE
 from sklpf.partition._base import (
     BUDGET,
     SAMPLING,

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.sklearn import POSITIVE
+from sklpf._utils.validation import POSITIVE
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.alarms import (

@@ -12,7 +12,7 @@ from scipy.special import logsumexp
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import parallel_map
-from sklpf._utils.sklearn import N_JOBS
+from sklpf._utils.validation import N_JOBS
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.alarms import (

@@ -9,8 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._utils.progress import stage
-from sklpf._utils.sklearn import Interval, StrOptions
+from sklpf._utils.context import stage
+from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.validation import Interval
 from sklpf.partition.levels._simulated_tempering import (
     N_GROUPS,
     PRIOR,

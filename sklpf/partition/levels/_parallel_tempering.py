@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
 from scipy.stats import binom
 
-from sklpf._utils.budget import note
+from sklpf._utils.context import note, round_done, stage
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import removing_checkpoints
-from sklpf._utils.progress import round_done, stage
 from sklpf._utils.random import seeded
-from sklpf._utils.sklearn import POSITIVE, StrOptions, at_least
+from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.validation import POSITIVE, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._result import PartitionResult

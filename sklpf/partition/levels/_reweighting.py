@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Literal
 
 from sklearn.base import clone
 
-from sklpf._utils.sklearn import N_JOBS, Instance, StrOptions
+from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.validation import N_JOBS, Instance
 from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.levels._parallel_tempering import ParallelTempering

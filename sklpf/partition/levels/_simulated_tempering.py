@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import log_softmax
 from scipy.stats import t as student_t
 
-from sklpf._utils.budget import note
-from sklpf._utils.numbers import Array, Integers, as_float64
-from sklpf._utils.progress import round_done
+from sklpf._utils.context import note, round_done
+from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream, seeded
-from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
+from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.validation import POSITIVE, Interval, as_float64, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import PartitionResult, weight_diagnostics

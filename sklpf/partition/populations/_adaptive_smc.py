@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from sklpf._utils.budget import current_budget, note
+from sklpf._utils.context import current_budget, note, report
 from sklpf._utils.numbers import Array
-from sklpf._utils.progress import report
 from sklpf._utils.random import seeded, systematic
-from sklpf._utils.sklearn import POSITIVE, at_least
 from sklpf._utils.tables import with_error
+from sklpf._utils.validation import POSITIVE, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._result import PartitionResult

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._utils.budget import note
+from sklpf._utils.context import note
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import removing_checkpoints
 from sklpf._utils.random import seeded, systematic
-from sklpf._utils.sklearn import Interval, at_least
+from sklpf._utils.validation import Interval, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import PartitionResult, Run, move_diagnostics

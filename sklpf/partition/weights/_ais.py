@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sklpf._utils.budget import note
+from sklpf._utils.context import note
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import systematic
-from sklpf._utils.sklearn import POSITIVE, at_least
+from sklpf._utils.validation import POSITIVE, at_least
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import (
     PartitionResult,

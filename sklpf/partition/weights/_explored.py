@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sklpf._utils.budget import BudgetSpent, current_budget, note
+from sklpf._utils.context import BudgetSpent, current_budget, note, report
 from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, seeded
 from sklpf.exploration import (
     EFFICIENT,

@@ -13,7 +13,7 @@ from scipy.stats import beta, norm
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, seeded
-from sklpf._utils.sklearn import POSITIVE, Interval, at_least
+from sklpf._utils.validation import POSITIVE, Interval, at_least
 from sklpf.partition._base import SAMPLING, PartitionEstimator, SamplingEstimator
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised, threshold

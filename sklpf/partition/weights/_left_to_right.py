@@ -14,7 +14,8 @@ import numpy as np
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, seeded
-from sklpf._utils.sklearn import POSITIVE, Interval, StrOptions, at_least
+from sklpf._utils.sklearn import StrOptions
+from sklpf._utils.validation import POSITIVE, Interval, at_least
 from sklpf.partition._base import SAMPLING, PartitionEstimator
 from sklpf.partition._result import PartitionResult, Run, weight_diagnostics
 from sklpf.partition.alarms import (

@@ -10,7 +10,7 @@ import numpy as np
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import seeded
-from sklpf._utils.sklearn import at_least
+from sklpf._utils.validation import at_least
 from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised, threshold

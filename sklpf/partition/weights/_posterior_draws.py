@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sklpf._utils.numbers import Array, as_float64
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import seeded
+from sklpf._utils.validation import as_float64
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised

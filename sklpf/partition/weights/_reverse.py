@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from scipy.stats import t as student_t
 
-from sklpf._utils.numbers import Array, as_float64
+from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, seeded
-from sklpf._utils.sklearn import at_least
+from sklpf._utils.validation import as_float64, at_least
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._base import ANNEALING, SamplingEstimator
 from sklpf.partition._result import PartitionResult, Run, weight_diagnostics

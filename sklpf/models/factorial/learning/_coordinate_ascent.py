@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from sklpf._utils.numbers import check_count
-from sklpf._utils.progress import report, stage
+from sklpf._utils.context import report, stage
 from sklpf._utils.random import draw_seed
+from sklpf._utils.validation import check_count
 from sklpf.models._learning import fitted_values, same_values
 from sklpf.models.factorial.learning._moves import improve, leading_eigenvalues
 from sklpf.models.factorial.learning._posterior import (

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 from sklearn.exceptions import ConvergenceWarning
 
+from sklpf._utils.context import report
 from sklpf._utils.layout import aligned_zeros, padded
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import parallel_map
-from sklpf._utils.progress import report
 from sklpf._utils.random import Stream, draw_seed, seeded
 from sklpf._utils.warnings import warn
 from sklpf.models.lda._counts import lengths, whole_counts
