@@ -91,7 +91,7 @@ def _run(path, *others: PartitionEstimator) -> None:
 
 def _train_and_score_rbm(X) -> None:
     rbm = BernoulliRBM(3, batch_size=2, n_iter=1, random_state=0).fit(X)
-    rbm.partial_fit(sp.csr_matrix(X)).score(X)
+    rbm.partial_fit(sp.csr_matrix(X)).score_samples(X)
     rbm.pseudo_log_likelihood(X)
     pseudo_log_likelihood(rbm, X / 2)
     for weights in ("marginal", "joint"):

@@ -116,7 +116,7 @@ def anneal_populations(
     last = len(plan.path.ladder) - 1
     orders = [np.r_[1 : last + 1, last]]  # where particles move; then they are weighted at the next
     groups: Any = np.arange(n_populations)[:, np.newaxis]
-    if plan.transition.joins_rows:
+    if plan.transition.joins_rows and plan.transition.compiled(plan.path) is None:
         n = n_populations * n_particles
         groups = blocks_of_groups(plan.path, plan.transition, n_populations, n)
     program = _annealing(

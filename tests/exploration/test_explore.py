@@ -11,7 +11,8 @@ from scipy import integrate, stats
 
 from sklpf import BernoulliRBM, Gaussian, GeometricPath, Mixture, Path, StudentT, Uniform
 from sklpf._utils.random import seeded
-from sklpf.exploration import explore
+from sklpf.exploration import Target, explore
+from sklpf.exploration._joint import JointDraws
 from sklpf.partition import ImportanceSampling
 
 
@@ -227,6 +228,21 @@ def test_a_cover_knows_its_regions():
     cover = explore(path_to(PROBLEMS["modes"]), 20_000, seeded(1))
     labels = cover.region_of(np.array([[-3.0] * 3, [3.0] * 3, [-3.1] * 3]))
     assert labels[0] == labels[2] != labels[1]
+
+
+def test_walks_leave_the_target_invariant():
+    """Ends of 1000 walks by the test of Kolmogorov and Smirnov in both coordinates, p > 1e-4: a
+    false alarm in 2e-4; the seed is fixed.
+    """
+    target = Target(GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian([0.0, 1.0], 1.0)))
+    cover = explore(target.path, 10_000, seeded(0))
+    rng = np.random.default_rng(0)
+    ends, outside, _ = JointDraws(target, cover.proposals, 2000, rng).walk(
+        target, rng, walkers=(1000, 0)
+    )
+    for coordinate in target.coordinates.points(ends).T:
+        assert stats.kstest(coordinate, stats.norm(0, 0.5**0.5).cdf).pvalue > 1e-4
+    assert abs(outside) < 4.5  # 7e-6
 
 
 def funnel(d):
