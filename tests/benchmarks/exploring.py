@@ -426,7 +426,7 @@ def logits(rng, d):
 
 def positive(rng, d):
     """Gamma distributions above 0."""
-    shape, rate = rng.uniform(0.8, 8, d), np.exp(rng.normal(size=d))
+    shape, rate = rng.uniform(1, 8, d), np.exp(rng.normal(size=d))
 
     class Base:
         """Log-normal."""
