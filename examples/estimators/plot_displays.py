@@ -120,7 +120,7 @@ for n_components in (8, 24):
         random_state=0,
     )
     models[f"{n_components} units"] = smaller.fit(train)
-ComparisonDisplay.from_result(compare(models, X=test)).figure_.savefig(
+ComparisonDisplay.from_result(compare(models, test)).figure_.savefig(
     "display_comparison.png", dpi=100
 )
 

@@ -167,7 +167,7 @@ for name, (all_, few) in own.items():
 truth = LatentDirichletAllocation.from_topics(
     true_topics, alpha, random_state=0
 )
-print(compare({**models, "the truth": truth}, X=test))
+print(compare({**models, "the truth": truth}, test))
 
 _, right = plt.subplots(figsize=(5, 3), layout="constrained")
 _, left = plt.subplots(figsize=(5, 3), layout="constrained")

@@ -195,7 +195,7 @@ def compare(
     """Compare fitted models by their mean log-likelihood of the same rows (nats).
 
     ``compare(a, b, X)`` is the mean over rows of log p_a(x) - log p_b(x), positive where `a` is
-    better. ``compare({"a": a, "b": b, "c": c}, X=X)`` is a table of any number of models, each with
+    better. ``compare({"a": a, "b": b, "c": c}, X)`` is a table of any number of models, each with
     its difference from the best.
 
     It does not say which procedure is better: another training seed or training set gives other
@@ -212,7 +212,7 @@ def compare(
         With `score_samples` and `score_interval`, such as `BernoulliRBM` or `FactorialMixture`; or
         a density of scikit-learn (`GaussianMixture`, `BayesianGaussianMixture`, `KernelDensity`,
         `PCA`, `FactorAnalysis`), which has no log Z. Instead of `model_a`, a dict of at least 2 by
-        name, without `model_b`.
+        name, and then `X`.
     X : {array-like, sparse matrix} of shape (n_samples, n_features)
         Held-out rows, at least 2, the same for all. Pipelines transform them, and must arrive at
         the same rows.
@@ -260,17 +260,19 @@ def compare(
     >>> X = np.array([[1, 1], [1, 0], [1, 1]])
     >>> round(compare(skewed, fair, X).mean, 4)
     0.4264
-    >>> print(compare({"fair": fair, "skewed": skewed}, X=X))
+    >>> print(compare({"fair": fair, "skewed": skewed}, X))
     these fits  log-likelihood              difference from the first
     skewed      -0.96 [-2.39, 0.47]
     fair        -1.3863 [-1.3863, -1.3863]  -0.43 [-1.86, 1.01]
     """
     check_option(ratio, ("auto", "difference"), "ratio")
     is_dict = isinstance(model_a, Mapping)
+    if is_dict and X is None and not is_model(model_b):
+        X, model_b = model_b, None
     if X is None or (model_b is None) != is_dict or is_model(X):
         raise TypeError(
             "compare needs two models and rows, compare(model_a, model_b, X), or models by name,"
-            " compare({'a': model_a, 'b': model_b}, X=X)"
+            " compare({'a': model_a, 'b': model_b}, X)"
         )
     if not is_dict:
         a, b = score_all({"model_a": model_a, "model_b": model_b}, X, level, per)

@@ -492,6 +492,8 @@ def _run_and_cover(estimator: PartitionEstimator, path: Path, seed: int) -> tupl
         if again.std_error < lowest:
             best = len(runs) - 1
             lowest = again.std_error
+        if any(alarm.kind == "not-mixed" for alarm in again.alarms):
+            break  # a base that covers fewer regions does not let them mix
 
     other = "SMC" if first.method == "ParallelTempering" else "ParallelTempering"
     base = "draws of the posterior" if has(path, "constrain") else "a base that covers it"

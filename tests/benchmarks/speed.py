@@ -22,6 +22,7 @@ import sys
 import time
 import warnings
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 from measure import (
@@ -65,7 +66,9 @@ def sweep():
     AVX-512.
     """
     print(f"\n## One Gibbs sweep of one of {N_CHAINS} chains, microseconds, one thread")
-    table("units", "on", "NumPy", "rbms", "products", "sweep", "NumPy / sweep", "sweep / products")
+    peers = ["rbms"] if find_spec("rbms") else []
+    names = ["NumPy", "products", "sweep", *peers]
+    table("units", "on", *names, "NumPy / sweep", "sweep / products")
     for shape in SIZES:
         for density in DENSITIES:
             path = with_density(*shape, density)
@@ -74,10 +77,11 @@ def sweep():
             simple = SimpleSweeps(path, N_CHAINS)
             calls = {
                 "NumPy": partial(simple.run, n),
-                "rbms": partial(TorchSweeps(path, N_CHAINS).run, n),
                 "products": partial(simple.multiply, n),
                 "sweep": partial(sweeps, path, state, _at_target(n), _LATER),
             }
+            if find_spec("rbms"):
+                calls["rbms"] = partial(TorchSweeps(path, N_CHAINS).run, n)
             times = interleave(calls, 9)
             row(
                 "{} x {}".format(*shape),
@@ -404,7 +408,7 @@ with open("/proc/self/status") as status:
 """
 
 
-def auxiliary():
+def memory():
     print("\n## Peak resident memory of a process that makes one run, 64 x 64 RBM")
     runs = {
         "AIS": ("n_temperatures", 10_000),
@@ -421,7 +425,7 @@ def auxiliary():
 
 
 SECTIONS = {
-    f.__name__: f for f in (sweep, threads, programs, training, time_to_error, start, auxiliary)
+    f.__name__: f for f in (sweep, threads, programs, training, time_to_error, start, memory)
 }
 
 

@@ -1,7 +1,7 @@
 """Time of one update in the training of RBMs, beside scikit-learn, rbms and a loop in NumPy.
 
 usage: python tests/benchmarks/training_speed.py {binary,gaussian,categorical} [--rounds 3]
-           [--sizes 64x64 784x500 4000x2000] [--densities 0.05 0.2 0.5] [--jobs 1 2]
+           [--sizes 64x64 784x500 2000x1000 4000x2000] [--densities 0.05 0.2 0.5] [--jobs 1 2]
 
 Batches of 100 rows and as many persistent chains; milliseconds, medians of interleaved fits, with
 averages. Binary units of both layers are on with the same probability, which the library's time
@@ -14,6 +14,7 @@ import argparse
 import time
 import warnings
 from functools import partial
+from importlib.util import find_spec
 
 import numpy as np
 from measure import row, table
@@ -135,7 +136,7 @@ def measure(kind, n_units, n_hidden, density, jobs, rounds):
     others = {"NumPy": partial(numpy_loop, kind, n_hidden, dense)}
     if kind != "gaussian":
         others["scikit-learn"] = partial(scikit_learn, n_hidden, dense)
-    if kind == "binary":
+    if kind == "binary" and find_spec("rbms"):
         others["rbms"] = partial(rbms_loop, n_hidden, X)
     found = {}
     for measured in range(-1, rounds):
@@ -159,7 +160,9 @@ def main():
     )
     parser.add_argument("kind", choices=["binary", "gaussian", "categorical"])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--sizes", nargs="*", default=["64x64", "784x500", "4000x2000"])
+    parser.add_argument(
+        "--sizes", nargs="*", default=["64x64", "784x500", "2000x1000", "4000x2000"]
+    )
     parser.add_argument("--densities", nargs="*", type=float, default=[0.05, 0.2, 0.5])
     parser.add_argument("--jobs", nargs="*", type=int, default=[1, 2])
     arguments = parser.parse_args()

@@ -228,7 +228,7 @@ def test_densities_probabilities_and_documents_are_not_compared():
 # ---- several models: their table
 def test_models_are_paired_against_the_best():
     models = {f"{n} units": trained(n) for n in (2, 12, 6)}
-    found = compare(models, X=TEST, level=0.9)
+    found = compare(models, TEST, level=0.9)
     assert isinstance(found, ModelComparison)
     assert list(found.scores) == ["12 units", "6 units", "2 units"]
     assert found.best == "12 units"

@@ -55,10 +55,11 @@ class BilinearGenerativeModel(GenerativeModel):
     random_state : int, RandomState or None, default=None
         Seed of the parameters, the chains and the estimates of `score`.
     partition_estimator : PartitionEstimator or None, default=None
-        How log p(x) of a row is computed. None: by ``HAIS(n_temperatures=30_000, tol=0.1)``, a
-        standard error of 0.1 nats with at most 30,000 levels; with more than 40 content and style
-        variables ``tol=0.2``. A smaller `tol` costs more levels, about in proportion to its inverse
-        square. If its `random_state` or `n_jobs` is None, that of the model is used.
+        How log p(x) of a row is computed. None: by
+        ``DecoderImportance(n_temperatures=30_000, tol=0.1)``, importance sampling at the modes of
+        content and style, and where it fails `HAIS` with at most 30,000 levels; with more than 40
+        content and style variables ``tol=0.2``. If its `random_state` or `n_jobs` is None, that of
+        the model is used.
     on_nonconvergence : {"warn", "nan", "raise"}, default="warn"
         What `score` and `score_samples` do with rows whose estimate can't be trusted.
     n_jobs : int or None, default=None

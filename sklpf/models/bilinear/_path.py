@@ -6,15 +6,19 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import cdist
 
-from sklpf._utils.numbers import LOG_TAU, Array
+from sklpf._utils.numbers import LOG_TAU, Array, Integers
 from sklpf._utils.random import Stream
 from sklpf._utils.validation import check_components, check_scale
 from sklpf.models._generative import LatentRowsPath
-from sklpf.partition import HAIS, PartitionEstimator
-from sklpf.paths import Box, Points, read_only
+from sklpf.partition import PartitionEstimator
+from sklpf.paths import Box, Points, read_only, values_at
 
 _N_TEMPERATURES = 30_000
+_EULER = 0.57722  # minus the mean of log d
+_SPREAD = np.pi / np.sqrt(6)  # its standard deviation
+_LARGEST_LOG = 300.0  # of a style, whose square is a float64
 _TOL = 0.1
 # With 98 latent variables a quarter of the rows would need more levels for that.
 _MANY = 40
@@ -63,6 +67,8 @@ class BilinearPath(LatentRowsPath):
     (2, 2)
     """
 
+    encode = None  # there is no encoder
+    n_draws = 10_000  # of a batch of importance sampling: with 1000, intervals are too narrow
     _kernels = "sklpf.models.bilinear._path_kernels"
 
     def __init__(
@@ -116,17 +122,24 @@ class BilinearPath(LatentRowsPath):
         style = position[:, self.n_content :] @ self.style_weights.T
         return (content * style) @ self.components
 
+    @property
+    def network(self) -> ProductChart:
+        """Joint density of a row, content and style, as `DecoderImportance` takes it."""
+        return ProductChart(self)
+
     def default_estimator(self) -> PartitionEstimator:
-        """Return `HAIS` with a standard error of 0.1 nats, of 0.2 nats with more than 40 latent
-        variables, for which a row takes at most 30,000 levels.
+        """Return `DecoderImportance` with a standard error of 0.1 nats, of 0.2 nats with more than
+        40 latent variables. Rows for which it anneals take at most 30,000 levels.
 
         Returns
         -------
         PartitionEstimator
             Not fitted.
         """
+        from sklpf.models.decoder import DecoderImportance
+
         tol = _TOL if self.n_dimensions <= _MANY else _TOL_OF_MANY
-        return HAIS(n_temperatures=_N_TEMPERATURES, tol=tol)
+        return DecoderImportance(n_temperatures=_N_TEMPERATURES, tol=tol)
 
     # -- one row's densities
     def sample_base(self, n: int, stream: Stream) -> Points:
@@ -136,6 +149,80 @@ class BilinearPath(LatentRowsPath):
     def _pack(self):
         parameters = self.components, self.content_weights, self.style_weights
         return pack_row(self.X[np.newaxis], parameters, self.noise_std, self.log_norm)
+
+
+class ProductChart:
+    """Coordinates z of content and style in which what the likelihood says of their product, and
+    what the prior alone says of their ratio, are apart.
+
+    These are content times the mean style, and the logs of styles, in units of the prior. The log
+    of the joint density of a row, content and style by z, less that of N(0, I), stands for the
+    log-likelihood of a decoder with latent variables z ~ N(0, I).
+
+    Parameters
+    ----------
+    path : BilinearPath
+        Whose model it is.
+    """
+
+    def __init__(self, path: BilinearPath):
+        self._path = path
+        n_style = path.n_dimensions - path.n_content
+        self._content_scale = np.sqrt(2 * (1 + 1 / n_style))
+
+    def log_densities(self, latents: Array, X: Array, rows: Integers) -> Array:
+        """Return the log densities at points z, (n,), in nats, of the row of X that belongs to
+        each.
+        """
+        return self.log_likelihood(latents, X[rows])[0]
+
+    def log_densities_of_all(self, latents: Array, X: Array) -> Array:
+        """Return the log density of every row of X at every point, (n_rows, n), in nats."""
+        position, log_volume = self._position(latents)
+        values = values_at(self._density(X[:1]), position)
+        fixed = values.log_base + log_volume + 0.5 * np.sum(latents**2 + LOG_TAU, axis=1)
+        squares = cdist(X, self._path.means(position), "sqeuclidean")
+        return self._path.log_norm - 0.5 * squares / self._path.noise_std**2 + fixed
+
+    def log_likelihood(self, latents: Array, X: Array) -> tuple[Array, Array]:
+        """Return the log densities of rows x at points z, (n,), in nats, and their gradients by z,
+        (n, n_dimensions).
+        """
+        n_content = self._path.n_content
+        position, log_volume = self._position(latents)
+        values = values_at(self._density(X), position)
+        log_density = values.log_base + values.gain + log_volume
+        by_position = values.base_slope + values.gain_slope
+        content, style = np.split(position, [n_content], axis=1)
+        by_content, by_style = np.split(by_position, [n_content], axis=1)
+        size = style.mean(axis=1, keepdims=True)
+        share = style / style.sum(axis=1, keepdims=True)
+        by_size = np.sum(by_content * content, axis=1, keepdims=True) + n_content
+        slopes = np.concatenate(
+            [
+                self._content_scale * by_content / size,
+                _SPREAD * (1 + by_style * style - share * by_size),
+            ],
+            axis=1,
+        )
+        of_normal = 0.5 * np.sum(latents**2 + LOG_TAU, axis=1)
+        return log_density + of_normal, slopes + latents
+
+    def _position(self, latents: Array) -> tuple[Array, Array]:
+        """Content and style at points z, and log |d(content, style) / dz|, (n,)."""
+        n_content = self._path.n_content
+        logs = _SPREAD * latents[:, n_content:] - _EULER
+        style = np.exp(np.clip(logs, -_LARGEST_LOG, _LARGEST_LOG))
+        size = style.mean(axis=1, keepdims=True)
+        content = self._content_scale * latents[:, :n_content] / size
+        log_volume = n_content * (np.log(self._content_scale) - np.log(size[:, 0]))
+        log_volume += logs.sum(axis=1) + logs.shape[1] * np.log(_SPREAD)
+        return np.concatenate([content, style], axis=1), log_volume
+
+    def _density(self, X):
+        path = self._path
+        parameters = path.components, path.content_weights, path.style_weights
+        return pack_row(X, parameters, path.noise_std, path.log_norm)
 
 
 def bounds_of(n_content: int, n_style: int) -> Box:

@@ -44,7 +44,7 @@ _LIGHT = 0.5  # Pareto shape up to which the variance of weights is finite
 @dataclass(eq=False, repr=False, kw_only=True)
 class DecoderImportance(HAIS):
     """Importance sampling of the latent variables of each row, and `HAIS` for rows where it fails:
-    for paths of decoders.
+    for paths of decoders and of bilinear models.
 
     Climbs lead to the modes of p(z | x). They begin where x is likely among many draws of the
     prior, where its likelihood changes fastest, and at the encoder's mean if there is an encoder.
@@ -76,10 +76,11 @@ class DecoderImportance(HAIS):
 
     Notes
     -----
-    A row is annealed unless two batches of draws follow one another of which the first has weights
-    of Pareto shape below 0.5, the second below 0.7, both have 100 effective draws, and the second
-    gives a standard error of at most `tol`. It is also annealed if only one of 96 climbs has met a
-    mode with 0.5 % of p(x), since there may then be more.
+    A row is annealed unless two batches of draws (1000, of a bilinear model 10,000) follow one
+    another of which the first has weights of Pareto shape below 0.5, the second below 0.7, both
+    have a tenth as many effective draws, and the second gives a standard error of at most `tol`. It
+    is also annealed if only one of 96 climbs has met a mode with 0.5 % of p(x), since there may
+    then be more.
 
     A mode that no climb and no draw meets is missed, and nothing says so. Climbs begin at 4096 or
     more draws of the prior, which are sparse far from the origin and in many dimensions. Of rows
@@ -115,7 +116,9 @@ class DecoderImportance(HAIS):
         proposals = _proposals(posteriors, rngs, encoded, self.checks or encoded is None)
         tol = np.inf if self.tol is None else self.tol
         found = [
-            None if proposal is None else _by_importance(posteriors, t, proposal, tol, rngs[t])
+            None
+            if proposal is None
+            else _by_importance(posteriors, t, proposal, tol, rngs[t], path.n_draws)
             for t, proposal in enumerate(proposals)
         ]
         failed = [t for t, weighed in enumerate(found) if weighed is None or not weighed.is_light]
@@ -414,11 +417,11 @@ def _by_importance(
     proposal: Mixture,
     tol,
     rng,
+    n_of_batch: int,  # draws
     *,
-    n_of_batch: int = 1000,  # draws
     most_batches: int = 8,
     most_draws: int = 40_000,
-    fewest_effective: float = 100.0,  # draws
+    effective_share: float = 0.1,  # of the first batch that a later one must have
 ) -> Weighed:
     """Draw until the weights of a batch are light, each from a proposal that was fitted to all
     draws before; then once more for the estimate.
@@ -435,7 +438,7 @@ def _by_importance(
             break
         estimate = mean_weight(log_weights)
         shape = pareto_shape(log_weights)
-        is_enough = effective_sample_size(log_weights) >= fewest_effective
+        is_enough = effective_sample_size(log_weights) >= effective_share * n_of_batch
         is_light = shape < threshold("little-overlap", "pareto_shape")
         if is_last and is_enough and is_light and estimate.std_error <= tol:
             return Weighed(estimate.log_mean, estimate.std_error, n, True, past.n)

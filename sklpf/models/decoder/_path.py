@@ -80,6 +80,7 @@ class DecoderPath(PointsPath):
 
     base_log_partition = 0.0
     n_chains_per_block = 1000  # all chains of a row move together
+    n_draws = 1000  # of a batch of importance sampling
 
     _counted = ("_target_and_slope",)
 

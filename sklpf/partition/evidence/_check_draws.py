@@ -18,8 +18,6 @@ from sklpf.paths import GeometricPath, Path
 from sklpf.sampling import RandomState
 
 _PROPOSALS = ("warp3", "mixture", "t")
-# what may be the proposal's fault, so that the next one is tried
-_OF_PROPOSALS = {"little-overlap", "readings-differ"}
 
 
 class DrawsFinding(NamedTuple):
@@ -199,8 +197,8 @@ def check_draws(path: Path, draws: object, *, random_state: RandomState = None) 
 
 
 def _n_against(result: PartitionResult) -> int:
-    """Count alarms that may be the proposal's fault."""
-    return sum(alarm.kind in _OF_PROPOSALS for alarm in result.alarms)
+    """Count alarms that may be the proposal's fault, so that the next one is tried."""
+    return sum(subject_of(alarm) in ("tails", "density") for alarm in result.alarms)
 
 
 def _are_of_another_density(
@@ -212,7 +210,7 @@ def _are_of_another_density(
     """True if draws are in all modes as often as their masses ask, by each other, so that modes
     above the estimate of Z say that this is wrong, and no mode is missed.
     """
-    if all(alarm.kind != "readings-differ" for alarm in result.alarms):
+    if all(subject_of(alarm) != "density" for alarm in result.alarms):
         return False
     total = sum(mode.mass for mode in modes)
     shares = [(mode.share, mode.mass / total) for mode in modes if mode.mass > small_mode * total]

@@ -109,7 +109,8 @@ def own_state_alarms(run: PotentialRun) -> list[Alarm]:
 def own_states(
     run: PotentialRun,
     *,
-    n_bound_groups: int = 30,  # of the t statistics of correlated draws
+    fewest_groups: int = 30,  # that variances of correlated draws are as uncertain as those of
+    draws_a_group: int = 10,  # effective ones, of all states together
 ) -> OwnStates:
     """Return what draws say of the densities of their states.
 
@@ -159,9 +160,10 @@ def own_states(
         by_group = by_group - (sizes / n)[..., np.newaxis] * by_group.sum(axis=0)
         variances = np.sum(by_group.sum(axis=1) ** 2, axis=0) * n_groups / (n_groups - 1)
     else:
-        n_groups = n_bound_groups
+        effective = run._draw_numbers.effective[states]
+        n_groups = max(fewest_groups, int(effective.sum() / draws_a_group))
         spread = np.maximum(squares - sums**2 / n[:, np.newaxis], 0.0)
-        inefficiency = np.tile(n / run._draw_numbers.effective[states], (sums.shape[1], 1)).T
+        inefficiency = np.tile(n / effective, (sums.shape[1], 1)).T
         inefficiency[:, -1] = n / run.effective_of(factor_terms)[0][states]
         variances = np.sum(spread * inefficiency, axis=0)
     # States that are equal to rounding say nothing.

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import PchipInterpolator
+from scipy.stats import binom
 
 from sklpf._utils.context import note, round_done, stage
 from sklpf._utils.numbers import Array
@@ -172,9 +173,11 @@ class LadderTests(NamedTuple):
 
     @property
     def only_differ(self) -> bool:
-        """True if ladders that all go round trips differ, so that more sweeps may be enough."""
+        """True if ladders that all go round trips differ, but not by most of the variance, so that
+        four times the sweeps may be enough.
+        """
         differ = self.between > MOST_BETWEEN or (self.persist and not np.isnan(self.between))
-        return differ and not self.n_without and not self.are_cut_off
+        return differ and not self.n_without and not self.are_cut_off and self.between <= 0.5
 
 
 def ladder_tests(run: ExchangeRun, ratios: Curve) -> LadderTests:
@@ -259,8 +262,9 @@ class ParallelTempering(SamplingEstimator):
         barrier Lambda, the sum of the rejection rates.
     n_sweeps : int, default=4096
         Sweeps of every chain, all rounds included. Where ladders disagree at the end, though all
-        have made round trips, the run goes on once, to four times as many. A run ends before the
-        rounds that take three quarters or half of them where no ladder makes a round trip.
+        have made round trips and less than half of the variance lies between them, the run goes on
+        once, to four times as many. A run ends before the rounds that take three quarters or half
+        of them where so few ladders make round trips that they hardly ever all will.
     tol : float or None, default=None
         Stop once two rounds in a row have a standard error (nats) below `tol` and raise no alarm.
     ladder : {"linear", "power", "sigmoid", "salakhutdinov-murray"} or array-like, default="linear"
@@ -393,7 +397,8 @@ class ParallelTempering(SamplingEstimator):
         log_pseudo_prior = np.zeros(len(path.ladder))
         n_sweeps = n_tuning = n_tuning_moves(move, transition)
         history = NO_ROUNDS
-        schedule = _Schedule(doubling(self.n_sweeps, _SHORTEST_ROUND), self.tol)
+        lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
+        schedule = _Schedule(lengths, int(self.n_ladders), self.tol)
         for i, n_scans in enumerate(schedule.lengths):  # to which more may be added
             # states of which the round keeps vectors
             n_kept = 20_000 if self.tol is not None or schedule.may_be_hopeless(i) else 0
@@ -486,6 +491,7 @@ class _Schedule:
     Attributes
     ----------
     lengths : list of int
+    n_ladders : int
     tol : float or None
         Standard error in nats that is enough.
     n_precise : int
@@ -497,16 +503,25 @@ class _Schedule:
     """
 
     lengths: list[int]
+    n_ladders: int
     tol: float | None
     n_precise: int = 0
     is_repeated: bool = False
     continued_from: int = 0
 
     def may_be_hopeless(self, i: int) -> bool:
-        """True if a round in which no ladder goes round says that none will: where none to come is
-        more than four times as long, all ladders go round in it with a chance of 0.2 % at most.
+        """True if a round in which no ladder goes round says that not all will."""
+        return self._is_hopeless(i, np.zeros(self.n_ladders))
+
+    def _is_hopeless(self, i: int, round_trips: Array, *, chance: float = 0.002) -> bool:
+        """True if so few ladders go round in round i and all of them in the last one with a small
+        chance, however often they do: a ladder does not in round i with probability q, and does not
+        in one that is n times as long with probability q^n.
         """
-        return 4 * self.lengths[i] >= self.lengths[-1]
+        n_round = np.count_nonzero(round_trips)
+        q = np.linspace(0.01, 0.99, 99)
+        all_in_last = (1 - q ** (self.lengths[-1] / self.lengths[i])) ** self.n_ladders
+        return bool(np.max(binom.cdf(n_round, self.n_ladders, 1 - q) * all_in_last) <= chance)
 
     def is_over(self, i: int, run: ExchangeRun) -> bool:
         """True if the run ends with round i; after the last one, rounds may be added."""
@@ -518,7 +533,7 @@ class _Schedule:
                 return True
         # A round tells something if it has as many scans as a walk by chance over the levels takes.
         is_long = self.lengths[i] >= len(run.ladder) ** 2
-        if self.may_be_hopeless(i) and is_long and not run.last.round_trips.any():
+        if is_long and self._is_hopeless(i, run.last.round_trips):
             return True
         if i + 1 == len(self.lengths):
             self._add(run)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from continuous_models import assert_path_has_its_slopes
+from convergence import quietly
 from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
 from marks import large
 from scipy import optimize
@@ -176,3 +177,30 @@ def test_two_content_and_two_style_agree_with_quadrature(noise_std):
     assert np.all(hais.log_partition_std_error_ < 0.11)
     errors = np.abs(hais.log_partition_ - expected)
     assert np.all(errors < 4.5 * hais.log_partition_std_error_)
+
+
+def test_importance_samplings_density_has_its_slopes():
+    """By differences; and it is the same for one row or all."""
+    path = model((3, 2, 3), 4, n_rows=3, noise_std=0.5, seed=2)
+    rng = np.random.default_rng(0)
+    latents = rng.normal(size=(3, path.n_dimensions))
+    values, slopes = path.network.log_likelihood(latents, path.X)
+    of_all = path.network.log_densities_of_all(latents, path.X)
+    np.testing.assert_allclose(of_all.diagonal(), values, rtol=1e-12)
+    for j, step in enumerate(1e-6 * np.eye(path.n_dimensions)):
+        ends = [
+            path.network.log_densities(latents + sign * step, path.X, np.arange(3))
+            for sign in (1, -1)
+        ]
+        np.testing.assert_allclose((ends[0] - ends[1]) / 2e-6, slopes[:, j], rtol=1e-4, atol=1e-4)
+
+
+def test_rows_are_annealed_where_importance_sampling_fails():
+    """So few draws are too few for a row with little noise, and enough for one with more."""
+    annealed = []
+    for noise_std, n_draws in ((1.0, 10_000), (0.02, 20)):
+        path = model((2, 2, 2), 3, n_rows=1, noise_std=noise_std, seed=1)
+        path.n_draws = n_draws
+        estimator = path.default_estimator().set_params(n_temperatures=100, random_state=0)
+        annealed.append("chains" in quietly(estimator, path).result_.sweeps)
+    assert annealed == [False, True]
