@@ -367,6 +367,7 @@ KINDS: dict[str, AlarmKind] = {
             "": _SWEEPS_AND_PARTICLES,
             "stopped": "raise max_sweeps",
             "explored": "raise max_evaluations, or take AdaptiveSMC",
+            "explored in time": "raise max_seconds, or take AdaptiveSMC",
         },
     ),
     "missed-region": AlarmKind(
