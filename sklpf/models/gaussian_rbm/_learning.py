@@ -26,7 +26,7 @@ from sklpf.uncertainty import log_mean_exp
 _LEAST_FIELD = np.float32(-40.0)
 _TURN = 64  # hidden units that are drawn between two products with the weights
 # Of the visible units given the hidden ones, where training begins with uncorrelated columns of
-# variance 1: with 1, one Gaussian, most units learn nothing.
+# variance 1 that many rows determine: with 1, one Gaussian, most units learn nothing.
 _FIRST_VARIANCE = 0.3
 
 
@@ -76,7 +76,7 @@ class Coordinates(NamedTuple):
     variances : ndarray of shape (M,)
         Shrunk variances of the coordinates.
     unseen : ndarray of shape (M,)
-        Shares of these that shrinking has added, which no hidden unit may explain.
+        Shares of these that shrinking has added: training adds noise of these variances to rows.
     """
 
     basis: Array | None
@@ -108,11 +108,12 @@ class Coordinates(NamedTuple):
         scale = np.sqrt(columns.variances)
         standardised = (X - X.mean(axis=0)) / scale
         variances, axes = np.linalg.eigh(standardised.T @ standardised / len(X))
+        unseen = np.zeros(len(variances))
         if len(X) < rows_per_column * X.shape[1] or variances[0] <= least_variance * variances[-1]:
             variances, axes = np.linalg.eigh(shrunk_covariance(standardised))
-        seen = np.mean((standardised @ axes) ** 2, axis=0)
+            seen = np.mean((standardised @ axes) ** 2, axis=0)
+            unseen = np.clip(1 - seen / variances, 0.0, 1.0)
         volume = np.exp(np.log(scale).mean())
-        unseen = np.clip(1 - seen / variances, 0.0, 1.0)
         return cls(volume * axes / scale[:, np.newaxis], volume**2 * variances, unseen)
 
 
@@ -297,8 +298,9 @@ class Trainer:
         self.rng = np.random.default_rng(seed)
         self.location = column_moments(X)[1]
         self.scale = np.sqrt(coordinates.variances)
-        self.unseen = coordinates.unseen
-        self.first_variance = 1.0 if coordinates.basis is None else _FIRST_VARIANCE
+        self.noise = np.sqrt(coordinates.unseen, dtype=np.float32)
+        is_sure = coordinates.basis is not None and not self.noise.any()
+        self.first_variance = _FIRST_VARIANCE if is_sure else 1.0
         self.missing = np.isnan(X)
         self.X = self._coordinates(X)
         self._set(self._first(model.n_components) if start is None else self._scaled(start))
@@ -335,7 +337,7 @@ class Trainer:
     def _configure(self, model) -> None:
         self.batch_size = model.batch_size
         self.learning_rate = model.learning_rate
-        self.variance_floor = np.maximum(model.variance_floor, self.unseen)
+        self.variance_floor = model.variance_floor
 
     def _scaled(self, parameters) -> Parameters:
         """Parameters of X in the coordinates of training."""
@@ -356,8 +358,9 @@ class Trainer:
         weights += first_share * (self.X[first] - self.X[second])
         # More units together make about as much variance.
         weights *= min(1.0, np.sqrt(most_units / n_components))
-        variances = np.maximum(self.first_variance, self.unseen)
-        return Parameters(weights, np.zeros(n_features), np.zeros(n_components), variances)
+        zeros = np.zeros(n_features)
+        variances = np.full(n_features, self.first_variance)
+        return Parameters(weights, zeros, np.zeros(n_components), variances)
 
     def _coordinates(self, X):
         """Rows in the coordinates of training, in which missing values are at their means."""
@@ -407,6 +410,8 @@ class Trainer:
         *,
         curvature=16.0,  # |u|² at which the steps of the weights and variances are halved
     ):
+        if self.noise.any():
+            rows = rows + self.noise * self.rng.standard_normal(rows.shape, dtype=np.float32)
         here = self.current
         rate = self.learning_rate * (1 - self.step_number / self.n_updates)
         n = len(rows)

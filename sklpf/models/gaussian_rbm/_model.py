@@ -57,10 +57,9 @@ class GaussianRBM(RBM):
     the variances s²: the model is a mixture of 2 ** n_components Gaussians with one common
     covariance, whose means are sums of components. Its weights are proportional to exp(c @ h +
     sum_i (h @ W)_i² / (2 s_i²)): hidden units are independent only where components are orthogonal
-    in units of s. With ``covariance_type="full"`` v, b and the rows of W stand for their
-    coordinates v B, b B and W B, B = `visible_basis_`: the common covariance is then any. The
-    likelihood has local maxima, so compare fits with several seeds by their scores. NaN is a value
-    that is not known: scores are those of the known ones.
+    in units of s. With ``axes="principal"`` v, b and the rows of W stand for their coordinates v B,
+    b B and W B, B = `visible_basis_`. The likelihood has local maxima, so compare fits with several
+    seeds by their scores. NaN is a value that is not known: scores are those of the known ones.
 
     Parameters
     ----------
@@ -98,13 +97,14 @@ class GaussianRBM(RBM):
         "linear" lowers the learning rate with every update, to 0 after `n_iter` passes.
     n_chains : int or None, default=None
         Persistent chains. None takes `batch_size`.
-    covariance_type : {"full", "diag"}, default="full"
-        Covariance of the visible units given the hidden ones. "full" takes what is linear between
-        columns into it, so that hidden units are left with the rest: of correlated columns the
-        likelihood is then far higher, and hardly ever below that of one Gaussian. "diag" leaves all
-        structure to the hidden units, which makes them better features for a classifier. The axes
-        of "full" are those of the first training rows, shrunk where these are few; rows with NaN
-        give none, and train as with "diag". They take ``n_features ** 3`` operations once, and
+    axes : {"columns", "principal"}, default="columns"
+        Axes along which visible units are independent given the hidden ones. "principal" takes the
+        principal axes of the standardised training rows, so that training begins near one Gaussian
+        with their covariance: of strongly correlated columns the likelihood is then far higher, and
+        hardly ever below that of one Gaussian. Hidden units are left with the rest, and so are
+        worse features for a classifier; and where noise is independent by column, "columns" is
+        better. The axes are those of the first rows, shrunk where these are few; rows with NaN give
+        none, and train as with "columns". They take ``n_features ** 3`` operations once, and
         ``n_features ** 2`` a row.
     variance_floor : float, default=1e-3
         Least variance of a visible unit given the hidden ones, as a share of its column's variance
@@ -118,15 +118,17 @@ class GaussianRBM(RBM):
     intercept_visible_, intercept_hidden_ : ndarray of shape (n_features,) and (n_components,)
         Biases.
     variances_ : ndarray of shape (n_features,)
-        Variances of the visible units given the hidden ones, of "full" those of the coordinates.
+        Variances of the visible units given the hidden ones, of principal axes those of the
+        coordinates.
     visible_basis_ : ndarray of shape (n_features, n_features) or None
         B, whose coordinates v B are independent given the hidden units; its determinant is 1 or -1.
-        None of "diag", where they are the columns themselves.
+        None where they are the columns themselves.
     covariance_ : ndarray of shape (n_features, n_features)
         Covariance of the visible units given the hidden ones.
     visible_mean_, visible_variance_ : ndarray of shape (n_features,)
         Mean and variances of the base from which log Z is computed: those of the training data, of
-        "full" the variances of the coordinates, raised to `variances_` where they are smaller.
+        principal axes the variances of the coordinates, raised to `variances_` where they are
+        smaller.
     log_partition_, log_partition_std_error_, log_partition_interval_ : float, float, tuple of float
         log Z in nats, its standard error and 95 % interval; exist once log Z has been estimated.
     partition_estimator_ : PartitionEstimator
@@ -160,12 +162,12 @@ class GaussianRBM(RBM):
     _: KW_ONLY
     batch_size: int = 20
     n_iter: int = 100
-    covariance_type: Literal["full", "diag"] = "full"
+    axes: Literal["columns", "principal"] = "columns"
     variance_floor: float = 1e-3
 
     _parameter_constraints = {
         **RBM._parameter_constraints,
-        "covariance_type": [StrOptions({"full", "diag"})],
+        "axes": [StrOptions({"columns", "principal"})],
         "variance_floor": [INSIDE_0_1],
     }
 
@@ -180,8 +182,8 @@ class GaussianRBM(RBM):
         X : array-like of shape (n_samples, n_features)
             Rows. NaN is a value that is not known: such values are draws from the model given the
             known ones of their row, which go on for a few Gibbs sweeps before every step
-            (stochastic approximation), and begin at the means of their columns; the covariance is
-            then that of "diag".
+            (stochastic approximation), and begin at the means of their columns; axes are then the
+            columns.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -256,8 +258,8 @@ class GaussianRBM(RBM):
         """Choose the coordinates in which visible units are independent, by rows to train on."""
         missing = self._missing(X)
         check_columns_known(missing)
-        is_full = self.covariance_type == "full" and missing is None
-        chosen = Coordinates.principal(X) if is_full else Coordinates.of_columns(X)
+        is_principal = self.axes == "principal" and missing is None
+        chosen = Coordinates.principal(X) if is_principal else Coordinates.of_columns(X)
         self.visible_basis_ = chosen.basis
         return chosen
 
