@@ -1,6 +1,7 @@
 """The table holds all alarms that checks raise, and the page of the guide is printed from it."""
 
 import ast
+import functools
 import re
 from pathlib import Path
 from string import Formatter
@@ -8,16 +9,19 @@ from string import Formatter
 from sklpf.partition.alarms import KINDS, page
 
 ROOT = Path(__file__).parents[1]
-NODES = [
-    (file.name, node)
-    for file in sorted((ROOT / "sklpf").rglob("*.py"))
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-]
+
+
+@functools.cache
+def nodes():
+    """File and node of all syntax trees of the library."""
+    files = sorted((ROOT / "sklpf").rglob("*.py"))
+    trees = ((file.name, ast.parse(file.read_text(encoding="utf-8"))) for file in files)
+    return [(name, node) for name, tree in trees for node in ast.walk(tree)]
 
 
 def calls(name):
     """File and node of all calls of a function."""
-    for file, node in NODES:
+    for file, node in nodes():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == name:
             yield file, node
 
@@ -44,7 +48,7 @@ def test_what_is_raised_has_a_row_and_a_sentence():
 
 def test_every_row_and_sentence_is_raised():
     """By name: some sentences are chosen before they are raised."""
-    known = strings(node for file, node in NODES if file != "alarms.py")
+    known = strings(node for file, node in nodes() if file != "alarms.py")
     known |= {part for pair in raised() for part in pair}  # by the table's own functions too
     for kind, row in KINDS.items():
         assert {kind, *row.sentences} <= known

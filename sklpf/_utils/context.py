@@ -405,6 +405,8 @@ class Budget:
     ----------
     n : int
         Evaluations so far, of values that were kept too.
+    pace : float
+        Seconds that an evaluation took last.
     """
 
     def __init__(
@@ -419,7 +421,7 @@ class Budget:
         self.max_seconds = math.inf if max_seconds is None else max_seconds
         self.outer = outer
         self.memory: Any = outer.memory if memory is None and outer is not None else memory
-        self._pace = 0.0  # seconds that an evaluation took last
+        self.pace = 0.0
         self._refused = False
         self._is_rest = False  # of the outer one
         self.began = time.time()  # the same clock in all processes
@@ -508,7 +510,7 @@ class Budget:
 
     def took(self, n: int, seconds: float) -> None:
         """Note how long n evaluations took, which says how many more are in time."""
-        self._pace = seconds / max(n, 1)
+        self.pace = seconds / max(n, 1)
         if self.outer is not None:
             self.outer.took(n, seconds)
 
@@ -517,7 +519,7 @@ class Budget:
         if self.n + n > self.most:
             raise self._refusal("max_evaluations")
         # Evaluations that begin in time may end a twentieth late.
-        is_late = self.seconds + n * self._pace > 1.05 * self.max_seconds
+        is_late = self.seconds + n * self.pace > 1.05 * self.max_seconds
         if is_late or self.seconds > self.max_seconds:
             raise self._refusal("max_seconds")
         if self.outer is not None:

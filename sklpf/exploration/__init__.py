@@ -11,6 +11,7 @@ __all__ = ["Cover", "FreshDraws", "explore"]
 
 # Shared with other folders.
 # isort: split
+from sklpf.exploration._cover import smallest_basin  # noqa: F401
 from sklpf.exploration._explore import EFFICIENT, LARGEST_T  # noqa: F401
 from sklpf.exploration._joint import disagreement, draw_afresh  # noqa: F401
 from sklpf.exploration._target import Target  # noqa: F401

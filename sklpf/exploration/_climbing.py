@@ -45,8 +45,6 @@ class Climber:
     ----------
     found : list of StudentT
         Parts that the cover lacks.
-    is_material : bool
-        True if one of them has mass.
     limit : float
         Evaluations of the target, after which climbs stay where they are.
     """
@@ -69,7 +67,6 @@ class Climber:
         mass = np.cumsum(np.exp(joint.log_weights[order] - joint.log_z)) / len(order)
         self.lowest = joint.log_f[order][np.searchsorted(mass, low * mass[-1])]
         self.found: list[StudentT] = []
-        self.is_material = False
         self.seen: list[tuple[Array, Array, Array]] = []  # u, log f and its excess over the cover
         self.scale = np.ones(d)
         self.box = Box.everywhere(d)
@@ -188,14 +185,7 @@ class Climber:
         return _if_finite(slopes)
 
     @np.errstate(all="ignore")  # far out anything may happen
-    def are_explained(
-        self,
-        u: Array,
-        slopes: Array,
-        *,
-        aim: float = 0.3,  # of the distance to a middle, by which a slope may miss it
-        shortest: float = 0.6,  # Newton step of a part that explains a slope, in those of its scale
-    ) -> NDArray[np.bool_]:
+    def are_explained(self, u: Array, slopes: Array) -> NDArray[np.bool_]:
         """Return at which points u (n, d) the slope leads to the middle of a part: of that to which
         the point belongs, or of one that climbs have found; or to that of any other by a step as
         long as a Gaussian's.
@@ -209,14 +199,100 @@ class Climber:
             for by_quantiles in (False, True):
                 z, root = _placed(part, u, by_quantiles)
                 slope = ((slopes + u) / _normal_density(u) if by_quantiles else slopes) @ root
-                length = -np.sum(z * slope, axis=1) / np.maximum(np.sum(slope**2, axis=1), _TINY)
+                sums = (np.sum(each, axis=1) for each in (z**2, z * slope, slope**2))
+                leads, is_usual = self._leads(*sums)
                 is_own = (nearest == k) | (k >= len(self.parts))
-                is_usual = np.abs(np.log2(np.maximum(length, _TINY))) < 1
-                ends = z + np.maximum(length, shortest)[:, np.newaxis] * slope
-                radius = np.maximum(self.radius, aim**2 * np.sum(z**2, axis=1))
-                leads = np.sum(ends**2, axis=1) < radius
                 explained |= leads & (is_usual if by_quantiles else is_own | is_usual)
         return explained
+
+    @np.errstate(all="ignore")  # far out anything may happen
+    def seem_explained(
+        self,
+        u: Array,
+        log_f: Array,
+        rng: np.random.Generator,
+        *,
+        n_across: int = 2,
+        step: float = 1e-5,  # in units of parts
+    ) -> NDArray[np.bool_]:
+        """Return the same as `are_explained` by slopes in a few directions, for the part to which a
+        point belongs alone: to the middle of the part, and across.
+        """
+        n, d = u.shape
+        charts = [self._gaussians(u, by_quantiles)[0] for by_quantiles in (False, True)]
+        misses = [np.abs(log_f - self.joint.log_z - logsumexp(logs, axis=0)) for logs in charts]
+        by_quantiles = misses[1] < misses[0]
+        own = np.where(by_quantiles, *(logs.argmax(axis=0) for logs in reversed(charts)))
+        z = np.empty((n, d))
+        moves = np.empty((n, 1 + n_across, d))
+        across = rng.standard_normal((n, n_across, d))
+        for k, part in enumerate(self.parts):
+            for chart in (False, True):
+                some = (own == k) & (by_quantiles == chart)
+                if some.any():
+                    z[some], root = _placed(part, u[some], chart)
+                    ahead = -z[some] / np.linalg.norm(z[some], axis=1, keepdims=True)
+                    turned = across[some]
+                    turned -= np.einsum("nki,ni->nk", turned, ahead)[..., None] * ahead[:, None]
+                    turned /= np.linalg.norm(turned, axis=2, keepdims=True)
+                    moves[some] = np.concatenate([ahead[:, None], turned], axis=1) @ root.T
+        moves *= step / np.where(by_quantiles[:, None], _normal_density(u), 1.0)[:, None]
+        there = self.target.log_density((u[:, None] + moves).reshape(-1, d)).reshape(n, -1)
+        slopes = there - log_f[:, None]
+        slopes += by_quantiles[:, None] * np.einsum("nki,ni->nk", moves, u)
+        slopes /= step
+        distance = np.linalg.norm(z, axis=1)
+        square = slopes[:, 0] ** 2 + (d - 1) * np.mean(slopes[:, 1:] ** 2, axis=1)
+        leads, is_usual = self._leads(distance**2, -distance * slopes[:, 0], square)
+        return leads & (is_usual | ~by_quantiles)
+
+    def unexplained(
+        self,
+        u: Array,
+        log_f: Array,
+        most: float,
+        rng: np.random.Generator,
+        *,
+        n_at_once: int = 32,
+        many_dimensions: int = 4,  # above which a few directions are fewer than all
+    ) -> tuple[int, Array, Array]:
+        """Return how many of points u (n, d) could be tested by so many evaluations, and those of
+        them that are not explained with their slopes.
+        """
+        last = self.target.n_evaluations + most
+        n = 0
+        found = []
+        while n < len(u) and (self.target.n_evaluations < last or not n):
+            some, values = u[n : n + n_at_once], log_f[n : n + n_at_once]
+            n += len(some)
+            if not self.target.has_gradient and u.shape[1] > many_dimensions:
+                doubtful = ~self.seem_explained(some, values, rng)
+                some, values = some[doubtful], values[doubtful]
+            if len(some):
+                slopes = self.slopes(some, values)
+                there = ~self.are_explained(some, slopes)
+                found.append((some[there], slopes[there]))
+        if not found:
+            return n, u[:0], u[:0]
+        return n, *(np.concatenate(each) for each in zip(*found))
+
+    def _leads(
+        self,
+        squares: Array,
+        products: Array,
+        slopes: Array,
+        *,
+        aim: float = 0.3,  # of the distance to a middle, by which a slope may miss it
+        shortest: float = 0.6,  # Newton step of a part that explains a slope, in those of its scale
+    ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+        """True where a slope leads to the middle, and where by a step as long as a Gaussian's: from
+        squared distances to it in units of a part, products with the slope, and its squares.
+        """
+        length = -products / np.maximum(slopes, _TINY)
+        step = np.maximum(length, shortest)
+        ends = squares + 2 * step * products + step**2 * slopes
+        is_usual = np.abs(np.log2(np.maximum(length, _TINY))) < 1
+        return ends < np.maximum(self.radius, aim**2 * squares), is_usual
 
     def add_parts(
         self,
@@ -225,13 +301,11 @@ class Climber:
         n_highest: int = 6,
         wider: float = 1.5,  # in variance
         df: float = 5.0,
-        least_mass: float = np.log(0.01),  # share of Z that matters
     ) -> None:
         """Put t distributions where climbs since the last call have been much higher than the
-        cover: at the highest excess, and on the way to it. They are material if one has mass by
-        Laplace's method, which says too little where tails are heavy (`draw_from_parts`).
+        cover: at the highest excess, and on the way to it.
         """
-        u, log_f, excess = (np.concatenate(each) for each in zip(*self.seen))
+        u, _, excess = (np.concatenate(each) for each in zip(*self.seen))
         self.seen.clear()
         y = np.linalg.solve(self.root, u.T).T
         order = np.flatnonzero((excess > _HIGHER) & ~self._is_found(u))
@@ -239,36 +313,34 @@ class Climber:
         target = ClimbTarget(
             lambda y: self.target.log_density(y @ self.root.T), None, self.scale, self.box
         )
-        log_det_root = np.log(np.diag(self.root)).sum()
         for k in range(n_highest + n_on_the_way):
             if not len(order):
                 break
             place = order[0] if k < n_highest else order[len(order) // 2]
             ellipsoid = ellipsoid_at_mode(target, y[place])
-            log_mass = log_f[place] + 0.5 * len(self.scale) * LOG_TAU
-            log_mass += log_det_root - ellipsoid.log_det
-            self.is_material |= bool(log_mass > self.joint.log_z + least_mass)
             factor = self.root @ np.linalg.inv(ellipsoid.factor)
             self.found.append(StudentT(u[place], wider * factor @ factor.T, df))
             inside = np.sum(((y[order] - y[place]) @ ellipsoid.factor.T) ** 2, axis=1) < self.radius
             order = order[~(inside | (order == place))]
 
-    def draw_from_parts(
+    def are_material(
         self,
         rng: np.random.Generator,
         *,
         n_draws: tuple[int, int] = (50, 10),  # and for each dimension
         least_mass: float = 0.01,  # share of Z that matters
-    ) -> None:
-        """Measure by draws from the parts how much of the target they have that the cover lacks,
-        and take it for material where it matters.
+    ) -> bool:
+        """Return whether the target has mass in the parts where it is much higher than the cover,
+        by draws: Laplace's method says too little where tails are heavy, and too much beside modes.
         """
+        if not self.found:
+            return False
         mixture = Mixture(self.found)
         u = mixture.sample(n_draws[0] + n_draws[1] * len(self.scale), rng)
         log_f = self.target.log_density(u)
-        lacking = -np.expm1(np.minimum(self._cover(u) - log_f, 0.0))
+        is_lacked = log_f - self._cover(u) > _HIGHER
         log_weights = log_f - self.joint.log_z - mixture.log_density(u)
-        self.is_material = bool(np.mean(lacking * np.exp(log_weights)) > least_mass)
+        return bool(np.mean(is_lacked * np.exp(log_weights)) > least_mass)
 
 
 def _if_finite(slopes: NDArray) -> NDArray:
@@ -334,11 +406,8 @@ def new_parts(
     climber.limit = np.inf
     climber.add_parts(n_on_the_way)
     u, log_f = _starts(joint, explorers, climber, end - target.n_evaluations, rng)
-    cost = 1 if target.has_gradient else target.n_dimensions
-    n_tested = (end - target.n_evaluations) * share_tested / cost
-    n_tested = int(np.clip(n_tested, 1, len(u)))
-    u, log_f = u[:n_tested], log_f[:n_tested]
-    slopes = climber.slopes(u, log_f)
+    most = share_tested * (end - target.n_evaluations)
+    n_tested, u, slopes = climber.unexplained(u, log_f, most, rng)
     n_begun = 0
     while len(u):
         unexplained = ~climber.are_explained(u, slopes)
@@ -351,9 +420,7 @@ def new_parts(
         u = u[at_once:]
         slopes = slopes[at_once:]
         n_begun += at_once
-    if climber.found and not climber.is_material:
-        climber.draw_from_parts(rng)
-    return climber.found if climber.is_material else [], n_tested - len(u)
+    return climber.found if climber.are_material(rng) else [], n_tested - len(u)
 
 
 def _starts(

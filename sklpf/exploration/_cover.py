@@ -126,7 +126,7 @@ class Cover:
     @property
     def smallest_basin(self) -> float:
         """Share of starts of the smallest basin of attraction that climbs meet with 95 %."""
-        return 1 - 0.05 ** (1 / self.n_climbs) if self.n_climbs else 1.0
+        return smallest_basin(self.n_climbs)
 
     @property
     def center(self) -> Array:
@@ -180,6 +180,13 @@ class Cover:
         u = self.coordinates.of_points(x)
         joint = np.array([part.log_density(u) for part in parts]) + np.log(weights)[:, np.newaxis]
         return region_of_part[joint.argmax(axis=0)]
+
+
+def smallest_basin(n_climbs: int) -> float:
+    """Return the share of starts of the smallest basin of attraction that so many independent
+    climbs meet with 95 %.
+    """
+    return 1 - 0.05 ** (1 / n_climbs) if n_climbs else 1.0
 
 
 def log_mixture(log_densities: Array) -> Array:

@@ -74,6 +74,7 @@ def _explored(
     *,
     most_stages: int = 6,
     n_fresh: tuple[int, int] = (200, 30),  # draws from each half, and for each dimension
+    most_fresh: float = 0.1,  # of the budget
     better: float = 1.2,  # times as efficient, for which the search goes on
     growth: float = 1.5,  # of the effective sample size, where the search goes on
 ) -> Cover:
@@ -91,7 +92,8 @@ def _explored(
                 if stage > 0 or explorer is not scout:
                     explorer.rise(_SHARE_OF_RISE * (budget - target.n_evaluations))
             proposals = [each.proposal for each in explorers]
-            joint = JointDraws(target, proposals, size(n_fresh, target.n_dimensions), rng)
+            n = int(min(size(n_fresh, target.n_dimensions), most_fresh * budget))
+            joint = JointDraws(target, proposals, n, rng)
             before = target.n_evaluations
             most = _most_of_search(before, n_searched, budget, _are_several(proposals))
             parts, n_tried = new_parts(target, joint, all_explorers, most, rng)
@@ -139,10 +141,10 @@ def _first_explorers(
     stream: Stream,
     *,
     fewest: tuple[int, int] = (30, 8),  # effective points, and as many more for each dimension
+    most_first: float = 1 / 50,  # of the budget
     more: tuple[float, float] = (1.0, 3.0),  # times as many of the second: d / 2 - 1 within these
-    most_first: float = 1 / 50,  # of the budget ...
-    most_second: float = 1 / 130,  # ... where the second has more
-    share: float = 1 / 220,  # of the budget that are effective, where there are several regions
+    most_second: float = 1 / 130,  # of the budget
+    share: float = 1 / 220,  # of the budget that are effective of the first
 ) -> tuple[Explorer, list[Explorer]]:
     """The first explorer, and the two that go on, of which it is one unless there are several
     regions.
@@ -150,15 +152,16 @@ def _first_explorers(
     n_effective = min(size(fewest, target.n_dimensions), most_first * budget)
     scout = Explorer(target, n_effective, stream.of("scout"))
     scout.rise(_SHARE_OF_RISE * budget)
-    explorers = [scout]
-    if _are_several([scout.proposal]):
-        # Where there are two regions there may be smaller ones.
-        n_effective = max(share * budget, n_effective)
-        explorers = [Explorer(target, n_effective, stream.of("explorer", 0))]
-    # Basins of attraction get smaller with every dimension.
+    if not _are_several([scout.proposal]):
+        return scout, [scout, Explorer(target, n_effective, stream.of("explorer", 1))]
+    # Where there are two regions there may be smaller ones, and basins of attraction get smaller
+    # with every dimension.
+    n_effective = max(share * budget, n_effective)
     times = np.clip(target.n_dimensions / 2 - 1, *more)
     n_second = float(np.clip(most_second * budget, n_effective, times * n_effective))
-    explorers.append(Explorer(target, n_second, stream.of("explorer", 1)))
+    explorers = [
+        Explorer(target, n, stream.of("explorer", k)) for k, n in enumerate([n_effective, n_second])
+    ]
     return scout, explorers
 
 

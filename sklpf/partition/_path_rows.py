@@ -9,6 +9,7 @@ row itself.
 
 from __future__ import annotations
 
+import copy
 import functools
 import hashlib
 from collections import Counter
@@ -17,7 +18,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.base import clone
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
@@ -132,7 +132,7 @@ def _for_rows(estimator, path):
     """A copy that runs in the task that calls it, without checkpoints of its own, and keeps draws
     only for checks; with a move that is tuned for the model, and how many moves that took.
     """
-    alone = clone(estimator)
+    alone = copy.copy(estimator)
     alone._keeps_draws = has(path, "regions")
     alone.n_jobs = 1
     alone.checkpoint = None

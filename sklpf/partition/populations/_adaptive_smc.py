@@ -19,6 +19,7 @@ from sklpf._utils.random import seeded, systematic
 from sklpf._utils.tables import with_error
 from sklpf._utils.validation import POSITIVE, at_least
 from sklpf._utils.warnings import Alarm
+from sklpf.exploration import smallest_basin
 from sklpf.partition._base import SAMPLING, SamplingEstimator
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.alarms import (
@@ -73,6 +74,8 @@ class LearnedRun(PopulationRun):
         search for modes still found some that particles had missed.
     n_rounds : int
         Rounds of populations.
+    n_climbs : int
+        Points away from modes at which the first climbs began.
     tol : float
         The standard error that was asked for.
     """
@@ -85,6 +88,7 @@ class LearnedRun(PopulationRun):
     drift: float = 0.0
     exploration_incomplete: bool = False
     n_rounds: int = 1
+    n_climbs: int = 0
     tol: float = 0.1
 
     def search_alarms(self) -> tuple[Alarm, ...]:
@@ -112,6 +116,7 @@ class LearnedRun(PopulationRun):
             "n_learning_sweeps": self.n_learning_sweeps,
             "drift": self.drift,
             "n_rounds": self.n_rounds,
+            "smallest_basin": smallest_basin(self.n_climbs),
         }
         return replace(result, alarms=tuple(alarms), diagnostics=diagnostics)
 
@@ -357,6 +362,7 @@ class AdaptiveSMC(SamplingEstimator):
                 exploration_incomplete=learned.exploration_incomplete
                 or search.exploration_incomplete,
                 n_rounds=n_rounds,
+                n_climbs=len(learned.climb_starts) if self.checks else 0,
                 tol=self.tol,
             )
             effective = learned_run.read().diagnostics["effective_ancestors"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sklpf._utils.context import BudgetSpent, current_budget, note, report
+from sklpf._utils.context import Budget, BudgetSpent, current_budget, note, report
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream, seeded
 from sklpf.exploration import (
@@ -29,7 +29,12 @@ from sklpf.partition.alarms import (
 )
 from sklpf.partition.checks.tails import Scouts, Tails, tail_alarms
 from sklpf.partition.weights._ais import AnnealingRun
-from sklpf.paths import GeometricPath, is_own_density, require_base
+from sklpf.paths import (
+    GeometricPath,
+    evaluate_bisecting_failures,
+    is_own_density,
+    require_base,
+)
 from sklpf.programs import Draws
 from sklpf.uncertainty import log_mean_exp, pareto_shape, standard_error
 
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
 TWO_LEVELS = np.array([0.0, 1.0])
 _EXPLORING = (15_000, 3_000)  # evaluations at most, and for each dimension
 _SHARE_OF_EXPLORING = 0.75  # of the most evaluations
+_FEWEST_EFFECTIVE = 2.0  # draws, with which weights still say how far off their mean is
 _MOST_GROWTH = 3.0  # times as many draws
 
 
@@ -61,6 +67,8 @@ class ExploredRun(ImportanceRun):
         The explorer whose half of the cover each draw is from.
     log_own : ndarray of shape (n,)
         Log of target over that half, in nats.
+    is_short_of_time : bool
+        True if exploring had fewer evaluations because of `max_seconds`.
     """
 
     options = ("tol",)
@@ -69,6 +77,7 @@ class ExploredRun(ImportanceRun):
     cover: Cover
     explorers: Integers
     log_own: Array
+    is_short_of_time: bool = False
 
     def _read(self) -> PartitionResult:
         n = len(self.forward)
@@ -77,6 +86,8 @@ class ExploredRun(ImportanceRun):
         diagnostics = weight_diagnostics(self.forward)
         shape = diagnostics["pareto_shape"]
         efficiency = diagnostics["effective_sample_size"] / n
+        if diagnostics["effective_sample_size"] < _FEWEST_EFFECTIVE:
+            std_error = np.inf
         differ = disagreement(self.log_own, self.explorers)
         diagnostics |= {
             "efficiency": efficiency,
@@ -84,11 +95,13 @@ class ExploredRun(ImportanceRun):
             "smallest_basin": self.cover.smallest_basin,
         }
         alarms = weight_alarms(n, diagnostics, "importance")
-        if self.cover.not_over:
+        is_stopped = self.finding("budget") is not None  # which says what to raise
+        if self.cover.not_over and not is_stopped:
             n_spent = self.cover.n_evaluations
             why = self.cover.not_over
-            alarms.append(raised("search-not-over", "explorers", self.family, n=n_spent, why=why))
-        elif differ > threshold("search-not-over", "explorers"):
+            family = "explored in time" if self.is_short_of_time else self.family
+            alarms.append(raised("search-not-over", "explorers", family, n=n_spent, why=why))
+        elif not is_stopped and differ > threshold("search-not-over", "explorers"):
             alarms.append(raised("search-not-over", "differ", self.family, t=differ))
         if efficiency < EFFICIENT:
             alarms.append(raised("little-overlap", "explored", self.family, share=efficiency))
@@ -150,6 +163,12 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     if whole is not None and np.isfinite(whole.left()):
         most = int(whole.left())
         budget = min(budget, int(_SHARE_OF_EXPLORING * most))
+    in_time = np.inf
+    # What is read from a checkpoint must not depend on time.
+    if whole is not None and np.isfinite(whole.seconds_left()) and estimator.checkpoint is None:
+        in_time = _SHARE_OF_EXPLORING * _affordable(path, whole, stream)
+    is_short_of_time = in_time < budget
+    budget = int(min(budget, in_time))
 
     def run_of(cover, fresh, findings=None, n_drawn=0):
         order = np.arange(len(fresh.log_weights))
@@ -164,6 +183,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
             explorers=fresh.explorers,
             log_own=fresh.log_own,
             tol=estimator.tol,
+            is_short_of_time=is_short_of_time,
         )
 
     memory = None if whole is None else whole.memory
@@ -199,6 +219,14 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         if n_draws > 50:  # fewer add nothing to those that exploring leaves
             fresh = _drawn(cover, target, n_draws, estimator.tol, stream.of("draws"))
     return run_of(cover, fresh, findings, target.n_evaluations - n_before)
+
+
+def _affordable(path: GeometricPath, budget: Budget, stream: Stream, *, n: int = 8) -> float:
+    """How many evaluations are in time, by twice n of them; the first may compile the function."""
+    points = path.base.sample(2 * n, stream.of("pace").generator())
+    for some in (points[:n], points[n:]):
+        evaluate_bisecting_failures(path.raw_log_density, np.asarray(some, dtype=np.float64))
+    return budget.affords(1, budget.pace)
 
 
 def _drawn(cover: Cover, target: Target, most: int, tol: float | None, stream: Stream) -> Any:
