@@ -431,13 +431,19 @@ class GaussianRBM(RBM):
         """
         check_fitted(self)
         return GaussianRBMPath(
-            *(getattr(self, name) for name in _ARRAYS), basis=self.visible_basis_
+            self.components_,
+            self.intercept_visible_,
+            self.intercept_hidden_,
+            self.variances_,
+            self.visible_mean_,
+            self.visible_variance_,
+            basis=self.visible_basis_,
         )
 
     _positive = ("variances_", "visible_variance_")
 
     @property
-    def _fitted_shapes(self) -> dict[str, tuple[str, ...]]:
+    def _fitted_shapes(self) -> dict[str, tuple[str, ...]]:  # type: ignore[override]
         """Dimensions of the fitted attributes: a basis is one of them where there is any."""
         basis = vars(self).get("visible_basis_")
         return _ARRAYS if basis is None else {**_ARRAYS, **_BASIS}

@@ -137,7 +137,7 @@ class GaussianRBMPath(UnitsPath):
         """Rows less the biases in units of the standard deviations, (n, n_visible)."""
         return (away if self.basis is None else away @ self.basis) / self._scale
 
-    def rows_of(self, u) -> Array:
+    def _rows_of(self, u) -> Array:
         """Return visible rows (n, n_visible) of units u of the same shape."""
         away = self._scale * u
         if self.basis is not None:
@@ -219,7 +219,7 @@ class GaussianRBMPath(UnitsPath):
         -------
         ndarray of shape (n, n_visible)
         """
-        return self.rows_of(state.u)
+        return self._rows_of(state.u)
 
     def _random_chains(self, rng) -> GaussianRBMState:
         return self._draw_visible(rng.random((N_CENTRES, len(self.components))) < 0.5, rng)
@@ -350,7 +350,7 @@ class GaussianRBMDensityPath(CompiledDensityPath):
         -------
         ndarray of shape (n, n_visible)
         """
-        return self.joint.rows_of(state.position)
+        return self.joint._rows_of(state.position)
 
 
 def check_basis(basis: ArrayLike, n: int) -> Array:

@@ -513,7 +513,7 @@ class _Schedule:
         """True if a round in which no ladder goes round says that not all will."""
         return self._is_hopeless(i, np.zeros(self.n_ladders))
 
-    def _is_hopeless(self, i: int, round_trips: Array, *, chance: float = 0.002) -> bool:
+    def _is_hopeless(self, i: int, round_trips: NDArray, *, chance: float = 0.002) -> bool:
         """True if so few ladders go round in round i and all of them in the last one with a small
         chance, however often they do: a ladder does not in round i with probability q, and does not
         in one that is n times as long with probability q^n.
