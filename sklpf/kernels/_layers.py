@@ -261,6 +261,15 @@ _multiply_16, _multiply_32, _multiply_widest = (
 )
 
 
+@borrowing
+def _copy_short_tiles(rows, place, row_length, n, copied):
+    """Copy four short tiles of n rows, which lie in a page of memory each."""
+    for k in range(n):
+        for t in range(4):
+            part = load(rows, place + k * row_length + t * LANES, LANES)
+            store(copied, (t * n + k) * LANES, part)
+
+
 @njit
 def add_products(sums, rows, units, counts):
     """sums[c] += units[c] @ rows for the chains c whose counts are -1, as `add_rows` adds them.
@@ -282,21 +291,31 @@ def add_products(sums, rows, units, counts):
         return
     is_copied = n_dense > _COPIED_FOR
     block = min(m, _COPIED_BLOCK if is_copied else _PRODUCT_BLOCK)
-    copied = np.empty(block * _TILE_COLUMNS if is_copied else 0, np.float32)
+    copied = np.empty(block * 4 * LANES if is_copied else 0, np.float32)
     for first in range(0, m, block):
         n = min(block, m - first)
         column = 0
+        begin_copied = 0
+        end_copied = 0
         while column < width:
             left = width - column
             tile = _TILE_COLUMNS if left >= _TILE_COLUMNS else 32 if left >= 32 else 16
             weights = flat(rows[first:, column:])
             length = row_length
             if is_copied:
-                for k in range(n):
-                    for j in range(0, tile, LANES):
-                        part = load(rows, (first + k) * row_length + column + j, LANES)
-                        store(copied, k * tile + j, part)
-                weights = flat(copied)
+                if column == end_copied:
+                    begin_copied = column
+                    if _TILE_COLUMNS == LANES and left >= 4 * LANES:
+                        place = first * row_length + column
+                        _copy_short_tiles(rows, place, row_length, n, copied)
+                        end_copied += 4 * LANES
+                    else:
+                        for k in range(n):
+                            for j in range(0, tile, LANES):
+                                part = load(rows, (first + k) * row_length + column + j, LANES)
+                                store(copied, k * tile + j, part)
+                        end_copied += tile
+                weights = flat(copied[(column - begin_copied) * n :])
                 length = tile
             for place in range(0, n_dense, _TILE_ROWS):
                 # the first two tiles ask for half of the next columns each

@@ -203,9 +203,10 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "not-mixed": AlarmKind(
         "Chains, ladders or populations have not gone between base and target, or are in different"
-        " modes. They may agree on log Z and all be wrong. Where only ladders differ, the run has"
-        " gone on by itself: after so many sweeps of every chain and after four times as many they"
-        " did. Sweeps times 4, a base closer to the target, or ParallelTempering help.",
+        " modes. They may agree on log Z and all be wrong. Where only ladders differ, by less than"
+        " half of the variance, the run has gone on by itself: after so many sweeps of every chain"
+        " and after four times as many they did. Sweeps times 4, a base closer to the target, or"
+        " ParallelTempering help.",
         "a ladder without a round trip in the last round; fewer than"
         " {crossed:.0%} of the chains at both ends of the ladder; more than {between:.0%} of"
         " the variance at the target between groups (of populations 2 / N, if that is more); R-hat"
