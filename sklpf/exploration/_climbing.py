@@ -147,16 +147,20 @@ class Climber:
 
     @np.errstate(all="ignore")  # far out anything may happen
     def surprise(self, u: Array, log_f: Array) -> Array:
-        """Return by how much the target is higher at points (n, d) than the cover's Gaussians have
-        it, (n,), as a share of what these fall by from their middles; of Gaussians by u and by
-        quantiles of the base, those that explain it better.
+        """Return by how much the target is higher at points (n, d) than the cover's parts have it,
+        (n,), as a share of what these fall by from their middles; of Gaussians by u, by quantiles
+        of the base, and of parts with their tails, those that explain it best.
         """
+        of_parts = np.array([part.log_density(u) for part in self.parts])
+        tops = [part.log_density(part.mean[np.newaxis]) for part in self.parts]
+        with_tails = of_parts + np.log(self.shares)[:, np.newaxis], tops - of_parts
         surprises = []
-        for by_quantiles in (False, True):
-            logs, falls = self._gaussians(u, by_quantiles)
+        for logs, falls in (self._gaussians(u), self._gaussians(u, True), with_tails):
             fall = falls[logs.argmax(axis=0), np.arange(len(u))]
             surprises.append((log_f - self.joint.log_z - logsumexp(logs, axis=0)) / (1 + fall))
-        return np.fmin(*surprises)
+        of_gaussians = np.fmin(*surprises[:2])
+        has_tails = np.abs(surprises[2]) < np.abs(of_gaussians)
+        return np.where(has_tails, surprises[2], of_gaussians)
 
     def slopes(self, u: Array, log_f: Array) -> Array:
         """Return gradients of the target at points u (n, d) with their log densities (n,); 0 where

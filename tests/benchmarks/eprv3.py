@@ -15,12 +15,12 @@ of the data. Of n! orders of planets one is enough: periods with the same prior 
 or those known from a run with a planet less come first; where the periods of one planet are also
 allowed for another one, its height is the larger one. `--plain` leaves all this out.
 
-Methods: `AdaptiveSMC`; "planet by planet", the same from draws of the posterior with a planet less
-and of the prior of the last one; "tempering", `ParallelTempering` from a mixture fitted to the
-draws of an `AdaptiveSMC` of another seed (planet by planet with prior "a" or periods that two
-planets share); "in parts", with prior "a", `AdaptiveSMC` with periods in windows where most of the
-posterior is, and, planet by planet, of the rest; "dynesty", which must
-be installed; "quadrature" without planets.
+Methods: `AdaptiveSMC`; "explored", importance sampling from an explored cover; "planet by planet",
+`AdaptiveSMC` from draws of the posterior with a planet less and of the prior of the last one;
+"tempering", `ParallelTempering` from a mixture fitted to the draws of an `AdaptiveSMC` of another
+seed (planet by planet with prior "a" or periods that two planets share); "in parts", with prior
+"a", `AdaptiveSMC` with periods in windows where most of the posterior is, and, planet by planet, of
+the rest; "dynesty", which must be installed; "quadrature" without planets.
 Every run is appended to the results file as it ends. Prints Markdown: nats, and logarithms to base
 10 beside what was submitted.
 """
@@ -43,6 +43,7 @@ from scipy.special import gammaln, logsumexp, ndtri
 
 from sklpf import AdaptiveSMC, ParallelTempering, UntilTrusted
 from sklpf.interop import from_prior_transform
+from sklpf.partition import ImportanceSampling
 
 LOG_2PI = np.log(2 * np.pi)
 RAYLEIGH = 0.2  # of eccentricities, below 1
@@ -304,6 +305,11 @@ def adaptive(task, seed):
     return fitted(task.adaptive_smc(TOL, seed), path)
 
 
+def explored(task, seed):
+    sampling = ImportanceSampling(200_000, proposal="explored", tol=TOL, random_state=seed)
+    return fitted(sampling, task.path(task.n_planets))
+
+
 def planet_by_planet(task, seed):
     if task.n_planets < 2:
         return None
@@ -385,6 +391,7 @@ def quadrature(task, seed):
 
 METHODS = {
     "AdaptiveSMC": adaptive,
+    "explored": explored,
     "planet by planet": planet_by_planet,
     "tempering": tempering,
     "in parts": in_parts,

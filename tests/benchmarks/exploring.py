@@ -631,7 +631,9 @@ def basins(rows, dimensions, n=2000):
             precisions = np.einsum("kji,kjl->kil", parts.inverses, parts.inverses)
             A = np.einsum("kn,kij->nij", shares, precisions)
             b = np.einsum("kn,kij,kj->ni", shares, precisions, parts.means)
-            x = np.linalg.solve(A, b[..., np.newaxis])[..., 0]
+            before, x = x, np.linalg.solve(A, b[..., np.newaxis])[..., 0]
+            if np.abs(x - before).max() < 1e-3:
+                break
         ends = np.bincount(shares.argmax(axis=0), minlength=len(parts.means)) / n
         print(
             f"* {kind} {seed}, {row['d']}-D, error {row['error']} ± {row['std_error']}: shares"
