@@ -146,10 +146,10 @@ class Climber:
         return tops[:, np.newaxis] - falls + log_volume, falls
 
     @np.errstate(all="ignore")  # far out anything may happen
-    def surprise(self, u: Array, log_f: Array) -> Array:
+    def surprise(self, u: Array, log_f: Array) -> tuple[Array, Array]:
         """Return by how much the target is higher at points (n, d) than the cover's parts have it,
-        (n,), as a share of what these fall by from their middles; of Gaussians by u, by quantiles
-        of the base, and of parts with their tails, those that explain it best.
+        (n,), as a share of what these fall by from their middles: of Gaussians by u and by
+        quantiles of the base, those that explain it better; and of parts with their tails.
         """
         of_parts = np.array([part.log_density(u) for part in self.parts])
         tops = [part.log_density(part.mean[np.newaxis]) for part in self.parts]
@@ -158,9 +158,7 @@ class Climber:
         for logs, falls in (self._gaussians(u), self._gaussians(u, True), with_tails):
             fall = falls[logs.argmax(axis=0), np.arange(len(u))]
             surprises.append((log_f - self.joint.log_z - logsumexp(logs, axis=0)) / (1 + fall))
-        of_gaussians = np.fmin(*surprises[:2])
-        has_tails = np.abs(surprises[2]) < np.abs(of_gaussians)
-        return np.where(has_tails, surprises[2], of_gaussians)
+        return np.fmin(*surprises[:2]), surprises[2]
 
     def slopes(self, u: Array, log_f: Array) -> Array:
         """Return gradients of the target at points u (n, d) with their log densities (n,); 0 where
@@ -454,12 +452,12 @@ def _starts(
     u = np.concatenate([evaluated, joint.u, *(each.points for each in explorers)])
     known = [joint.log_f, *(each.log_f for each in explorers)]
     log_f = np.concatenate([target.log_density(evaluated), *known])
-    ranks = -climber.surprise(u, log_f)
-    far = np.argsort(ranks[:n])
-    surprising = n + np.argsort(ranks[n:])[: 2 * n]
+    ranks = [-each for each in climber.surprise(u, log_f)]
+    far = np.argsort(ranks[0][:n])
+    surprising = [n + np.argsort(each[n:])[:n] for each in ranks]
     any_of_all = rng.integers(n, len(u), n)
-    # Two surprising points, a new one, any, and one beyond the base.
-    in_turn = [surprising[::2], surprising[1::2], np.arange(n, 2 * n), any_of_all, far]
+    # A surprising point of each kind, a new one, any, and one beyond the base.
+    in_turn = [*surprising, np.arange(n, 2 * n), any_of_all, far]
     order = np.stack(in_turn).T.ravel()
     _, places = np.unique(order, return_index=True)
     order = order[np.sort(places)]
