@@ -401,7 +401,7 @@ class ParallelTempering(SamplingEstimator):
         schedule = _Schedule(lengths, int(self.n_ladders), self.tol)
         for i, n_scans in enumerate(schedule.lengths):  # to which more may be added
             # states of which the round keeps vectors
-            n_kept = 20_000 if self.tol is not None or schedule.may_be_hopeless(i) else 0
+            n_kept = 20_000 if self.tol is not None or schedule.may_be_last(i) else 0
             ladders, last = run_scans(
                 path,
                 transition,
@@ -509,9 +509,9 @@ class _Schedule:
     is_repeated: bool = False
     continued_from: int = 0
 
-    def may_be_hopeless(self, i: int) -> bool:
-        """True if a round in which no ladder goes round says that not all will."""
-        return self._is_hopeless(i, np.zeros(self.n_ladders))
+    def may_be_last(self, i: int) -> bool:
+        """True if a run may end with round i: with none to come, or if no ladder goes round."""
+        return i + 1 == len(self.lengths) or self._is_hopeless(i, np.zeros(self.n_ladders))
 
     def _is_hopeless(self, i: int, round_trips: Array, *, chance: float = 0.002) -> bool:
         """True if so few ladders go round in round i and all of them in the last one with a small
