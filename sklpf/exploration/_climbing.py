@@ -278,7 +278,8 @@ class Climber:
                 found.append((some[there], slopes[there]))
         if not found:
             return n, u[:0], u[:0]
-        return n, *(np.concatenate(each) for each in zip(*found))
+        points, slopes = (np.concatenate(each) for each in zip(*found))
+        return n, points, slopes
 
     def _leads(
         self,

@@ -41,6 +41,7 @@ class Layers(NamedTuple):
     units: Any  # visible units, such as `BinaryUnits`
     starts: Integers  # (C + 1,) first unit of each column
     path: Callable[[Part, Array], Any]  # of a part of one row, with the inputs of hidden units (j,)
+    axes: Any = None  # where units depend on other columns than their own
 
     def parts(self, missing: Booleans) -> list[Part]:
         """Return the RBMs of the missing columns (C,), those that share hidden units in one."""
@@ -222,7 +223,7 @@ def bit_means(shares: Array) -> Array:
 class KnownRows(NamedTuple):
     """Rows as far as they are known."""
 
-    layers: Layers
+    layers: Any  # `Layers`, or what has their `parts`
     fields: Array  # (n, J) inputs of the hidden units by known units and biases
     log_f: Array  # (n,) terms of log f that hold known visible units alone
     missing: Any  # (n, C) columns that are not known

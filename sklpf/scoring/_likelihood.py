@@ -205,7 +205,9 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         remedies = [f"raise {' or '.join(sizes)}"] if sizes else []
         if "learning_rate" in parameters:
             remedies.insert(0, "lower learning_rate")
-        if not self._discrete:
+        if parameters.get("axes") == "columns":
+            remedies.append('take axes="principal"')
+        elif not self._discrete and "axes" not in parameters:
             remedies.append("take correlations out of X by PCA(whiten=True)")
         return ", or ".join(remedies) or "train it on rows like these"
 

@@ -112,11 +112,11 @@ def test_a_model_that_is_worse_says_so_once_and_others_do_not():
     assert not caught
 
 
-def test_real_rows_with_correlations_are_told_to_be_whitened():
+def test_real_rows_with_correlations_are_told_of_principal_axes():
     mixing = np.random.default_rng(0).normal(size=(2, 8))
     X = RNG.normal(size=(400, 2)) @ mixing + 0.1 * RNG.normal(size=(400, 8))
     train, test = in_halves(X)
-    with pytest.warns(UserWarning, match="worse than one Gaussian.*PCA"):
+    with pytest.warns(UserWarning, match='worse than one Gaussian.*axes="principal"'):
         GaussianRBM(2, n_iter=20, random_state=0).fit(train).score(test)
 
 

@@ -1,14 +1,11 @@
-"""Evidence that owes nothing to the run: a lower bound of log Z, weights seen from the target,
-rounding.
-"""
+"""Evidence that owes nothing to the run: a lower bound of log Z, weights seen from the target."""
 
 import numpy as np
 import pytest
 from convergence import quietly
 from known_problems import make_rbm_problem
-from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, Exact, ParallelTempering
+from sklpf import Exact, ParallelTempering
 from sklpf.models import RBMPath
 from sklpf.paths import Stream, stream_key
 from sklpf.reweighting import seen_from_target
@@ -61,14 +58,3 @@ def test_weights_seen_from_the_target():
     seen = seen_from_target(s * rng.normal(size=200_000) + s**2, s**2 / 2)
     assert seen.variance == pytest.approx(np.expm1(s**2), rel=0.02)
     assert seen.share == pytest.approx(np.exp(-(s**2)), rel=0.02)
-
-
-def test_rounding_that_matters_is_an_alarm_also_when_the_run_is_read_anew():
-    path = make_rbm_problem("easy").path
-    path.__class__ = type("Imprecise", (RBMPath,), {"log_f_rounding": 0.3})
-    for estimator in (AIS(n_temperatures=100), ParallelTempering(n_sweeps=512)):
-        estimator.set_params(random_state=0)
-        for given in (path, None):
-            with pytest.warns(ConvergenceWarning, match="log_f is rounded by 0.3 nats"):
-                estimator.fit(estimator.run_ if given is None else given)
-            assert not estimator.converged_

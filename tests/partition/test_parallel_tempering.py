@@ -101,7 +101,7 @@ def test_a_run_ends_where_too_few_ladders_go_round():
     """
     for n_ladders, ends in ((10, [1, 2]), (2, [0, 0])):
         schedule = _Schedule([256, 512, 1024], n_ladders, None)
-        assert [schedule.may_be_last(i) for i in range(3)] == [n_ladders == 10] * 2 + [True]
+        assert [schedule.may_end_with(i) for i in range(3)] == [n_ladders == 10] * 2 + [True]
         for i, most in enumerate(ends):
             found = [schedule._is_hopeless(i, np.arange(n_ladders) < n) for n in range(3)]
             assert found == [n < most for n in range(3)]

@@ -216,7 +216,7 @@ class CategoricalRBM(DiscreteRBM):
     def _data_rows(self, X):
         return super()._validate(X).copy()
 
-    def _part_values(self, part, units):
+    def _part_values(self, part, units, row):
         return part.units.codes(part.units.modes(units))
 
     _centre = "mode"

@@ -17,6 +17,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import equal_parts, run_tasks
 from sklpf.models._learning import same_values
 from sklpf.models._missing import column_moments
+from sklpf.paths import shrunk_covariance
 from sklpf.training import RunningAverage, check_not_diverged
 from sklpf.uncertainty import log_mean_exp
 
@@ -24,6 +25,9 @@ from sklpf.uncertainty import log_mean_exp
 # take 50 times as long
 _LEAST_FIELD = np.float32(-40.0)
 _TURN = 64  # hidden units that are drawn between two products with the weights
+# Of the visible units given the hidden ones, where training begins with uncorrelated columns of
+# variance 1 that many rows determine: with 1, one Gaussian, most units learn nothing.
+_FIRST_VARIANCE = 0.3
 
 
 class Parameters(NamedTuple):
@@ -59,6 +63,58 @@ class Parameters(NamedTuple):
             self.intercept_hidden,
             scale**2 * self.variances,
         )
+
+
+class Coordinates(NamedTuple):
+    """Coordinates of rows v, v B, in which training begins with uncorrelated columns of variance 1.
+
+    Attributes
+    ----------
+    basis : ndarray of shape (M, M) or None
+        B, of determinant 1 or -1: principal axes of the standardised columns, whose covariance is
+        shrunk. None: the columns themselves.
+    variances : ndarray of shape (M,)
+        Shrunk variances of the coordinates.
+    unseen : ndarray of shape (M,)
+        Shares of these that shrinking has added: training adds noise of these variances to rows.
+    """
+
+    basis: Array | None
+    variances: Array
+    unseen: Array
+
+    @classmethod
+    def of_columns(cls, X) -> Coordinates:
+        """Return the columns themselves; ValueError if their variances overflow."""
+        _, mean, variance = column_moments(X)
+        spread = np.sqrt(variance)
+        # Of a constant column rounding errors are all that would be scaled up.
+        constant = spread <= 1e-10 * np.abs(mean)
+        variances = np.where(constant, 1.0, spread) ** 2
+        if not np.all(np.isfinite(variances)):
+            raise ValueError("X holds such large values that its variances overflow: rescale it")
+        return cls(None, variances, np.zeros(len(variances)))
+
+    @classmethod
+    def principal(
+        cls,
+        X,
+        *,
+        rows_per_column: int = 5,  # as many as the Gaussian of the baseline takes, unshrunk
+        least_variance: float = 1e-8,  # of the largest, below which a column repeats others
+    ) -> Coordinates:
+        """Return the principal axes of complete rows."""
+        columns = cls.of_columns(X)
+        scale = np.sqrt(columns.variances)
+        standardised = (X - X.mean(axis=0)) / scale
+        variances, axes = np.linalg.eigh(standardised.T @ standardised / len(X))
+        unseen = np.zeros(len(variances))
+        if len(X) < rows_per_column * X.shape[1] or variances[0] <= least_variance * variances[-1]:
+            variances, axes = np.linalg.eigh(shrunk_covariance(standardised))
+            seen = np.mean((standardised @ axes) ** 2, axis=0)
+            unseen = np.clip(1 - seen / variances, 0.0, 1.0)
+        volume = np.exp(np.log(scale).mean())
+        return cls(volume * axes / scale[:, np.newaxis], volume**2 * variances, unseen)
 
 
 class Weights:
@@ -227,22 +283,24 @@ class Trainer:
     model : GaussianRBM
         Its parameters say how to train.
     X : ndarray of shape (n_samples, n_features)
-        Rows, whose means and standard deviations give the coordinates.
+        Rows in the model's coordinates.
     seed : int
         Seed of all random numbers.
+    coordinates : Coordinates
+        Of the model.
     start : Parameters or None, default=None
         Initial parameters, in the coordinates of X; None draws weights.
     """
 
-    def __init__(self, model, X, seed: int, start: Parameters | None = None):
+    def __init__(
+        self, model, X, seed: int, coordinates: Coordinates, start: Parameters | None = None
+    ):
         self.rng = np.random.default_rng(seed)
-        _, self.location, variance = column_moments(X)
-        spread = np.sqrt(variance)
-        # Of a constant column rounding errors are all that would be scaled up.
-        constant = spread <= 1e-10 * np.abs(self.location)
-        self.scale = np.where(constant, 1.0, spread)
-        if not np.all(np.isfinite(self.scale)):
-            raise ValueError("X holds such large values that its variances overflow: rescale it")
+        self.location = column_moments(X)[1]
+        self.scale = np.sqrt(coordinates.variances)
+        self.noise = np.sqrt(coordinates.unseen, dtype=np.float32)
+        is_sure = coordinates.basis is not None and not self.noise.any()
+        self.first_variance = _FIRST_VARIANCE if is_sure else 1.0
         self.missing = np.isnan(X)
         self.X = self._coordinates(X)
         self._set(self._first(model.n_components) if start is None else self._scaled(start))
@@ -291,14 +349,18 @@ class Trainer:
         *,
         first_weights: float = 0.1,  # standard deviation, in those of the data
         first_share: float = 0.3,  # of the difference between two rows
+        most_units: int = 16,
     ) -> Parameters:
         """Parameters to start from, in the coordinates of training."""
         n_features = self.X.shape[1]
         first, second = self.rng.integers(len(self.X), size=(2, n_components))
         weights = self.rng.normal(scale=first_weights, size=(n_components, n_features))
         weights += first_share * (self.X[first] - self.X[second])
+        # More units together make about as much variance.
+        weights *= min(1.0, np.sqrt(most_units / n_components))
         zeros = np.zeros(n_features)
-        return Parameters(weights, zeros, np.zeros(n_components), np.ones(n_features))
+        variances = np.full(n_features, self.first_variance)
+        return Parameters(weights, zeros, np.zeros(n_components), variances)
 
     def _coordinates(self, X):
         """Rows in the coordinates of training, in which missing values are at their means."""
@@ -348,6 +410,8 @@ class Trainer:
         *,
         curvature=16.0,  # |u|² at which the steps of the weights and variances are halved
     ):
+        if self.noise.any():
+            rows = rows + self.noise * self.rng.standard_normal(rows.shape, dtype=np.float32)
         here = self.current
         rate = self.learning_rate * (1 - self.step_number / self.n_updates)
         n = len(rows)
@@ -359,19 +423,21 @@ class Trainer:
         away[n:] = self._move(here, bias, data)
         fields = np.vstack([data, self.weights.hidden_fields(away[n:], bias)])
         on = expit(np.maximum(fields, _LEAST_FIELD))
+        n_on = np.einsum("ij,ij->", on, on, dtype=np.float64) / len(on)
         self.h = (self.rng.random(self.h.shape, dtype=np.float32) < on[n:]).astype(np.float32)
 
         coefficients = np.repeat([1 / n, -1 / len(self.h)], [n, len(self.h)]).astype(np.float32)
         on *= coefficients[:, np.newaxis]
         square = coefficients[:n] @ away[:n] ** 2 @ (1 / here.variances)
         damping = 1 / (1 + square / curvature)
+        by_units = min(1.0, 1 / (rate * n_on)) if rate > 0 else 1.0
         share = float(self.average.shares(np.array([n]))[0])
         averaged = self.averaged.components
 
         def ascend(units):
             weights = here.components[units]
             by_weights, *sums = gradient_sums(weights, on[:, units], away)
-            by_weights *= np.float32(rate * damping)
+            by_weights *= np.float32(rate * damping * by_units)
             weights += by_weights
             if share > 0:
                 np.subtract(weights, averaged[units], out=by_weights)

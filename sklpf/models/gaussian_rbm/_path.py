@@ -43,7 +43,8 @@ class GaussianRBMPath(UnitsPath):
         C = sum log(2 pi t²) / 2 + J log 2,
 
     so that f_0 is normalised (h uniform). h is summed out of every f_beta. Moves are block Gibbs
-    sweeps: h given v, then v given h.
+    sweeps: h given v, then v given h. With a `basis` B, v, m, b and the rows of W stand for v B, m
+    B, b B and W B.
 
     Parameters
     ----------
@@ -57,6 +58,10 @@ class GaussianRBMPath(UnitsPath):
         Means and variances of the base's columns.
     ladder : array-like of shape (K,)
         Inverse temperatures, increasing in [0, 1].
+    basis : array-like of shape (n_visible, n_visible) or None, default=None
+        Coordinates v B in which the visible units are independent given the hidden ones, with
+        determinant 1 or -1, so that log f is a density of v too. `variances` and `base_variance`
+        are those of the coordinates. None: of the columns themselves.
 
     Raises
     ------
@@ -87,6 +92,7 @@ class GaussianRBMPath(UnitsPath):
         base_mean: ArrayLike,
         base_variance: ArrayLike,
         ladder: ArrayLike = (0.0, 1.0),
+        basis: ArrayLike | None = None,
     ):
         self.components = as_float64(components, "components", copy=True)
         self.intercept_visible = as_float64(intercept_visible, "intercept_visible", copy=True)
@@ -104,6 +110,7 @@ class GaussianRBMPath(UnitsPath):
         )
         check_positive(self.variances, "variances")
         check_positive(self.base_variance, "base_variance")
+        self.basis = None if basis is None else check_basis(basis, self.n_visible)
         if not np.isfinite(self._sum_of_terms):
             raise ValueError(
                 "log f overflows: components, or differences of the means, are too large beside"
@@ -118,13 +125,24 @@ class GaussianRBMPath(UnitsPath):
 
     @property
     def _filters(self):
-        return self.components / self._scale
+        return self._standardised(self.components)
 
     @property
     def _standard_base(self):
         """Means and precisions of the base."""
-        away = (self.base_mean - self.intercept_visible) / self._scale
+        away = self._standardised(self.base_mean - self.intercept_visible)
         return away, self.variances / self.base_variance
+
+    def _standardised(self, away):
+        """Rows less the biases in units of the standard deviations, (n, n_visible)."""
+        return (away if self.basis is None else away @ self.basis) / self._scale
+
+    def _rows_of(self, u) -> Array:
+        """Return visible rows (n, n_visible) of units u of the same shape."""
+        away = self._scale * u
+        if self.basis is not None:
+            away = np.linalg.solve(self.basis.T, away.T).T
+        return self.intercept_visible + away
 
     @property
     def _base_constant(self) -> float:
@@ -177,7 +195,7 @@ class GaussianRBMPath(UnitsPath):
             raise ValueError(
                 f"visible rows must have the shape (n, {self.n_visible}), got {v.shape}"
             )
-        return self._state((v - self.intercept_visible) / self._scale)
+        return self._state(self._standardised(v - self.intercept_visible))
 
     def _state(self, u) -> GaussianRBMState:
         from sklpf.models.gaussian_rbm._path_kernels import write_fields
@@ -201,7 +219,7 @@ class GaussianRBMPath(UnitsPath):
         -------
         ndarray of shape (n, n_visible)
         """
-        return self.intercept_visible + self._scale * state.u
+        return self._rows_of(state.u)
 
     def _random_chains(self, rng) -> GaussianRBMState:
         return self._draw_visible(rng.random((N_CENTRES, len(self.components))) < 0.5, rng)
@@ -332,4 +350,18 @@ class GaussianRBMDensityPath(CompiledDensityPath):
         -------
         ndarray of shape (n, n_visible)
         """
-        return self.joint.intercept_visible + self.joint._scale * state.position
+        return self.joint._rows_of(state.position)
+
+
+def check_basis(basis: ArrayLike, n: int) -> Array:
+    """Return a matrix (n, n) of determinant 1 or -1, or raise ValueError."""
+    basis = as_float64(basis, "basis", copy=True)
+    if basis.shape != (n, n) or not np.isfinite(basis).all():
+        raise ValueError(f"basis must be a finite matrix of shape ({n}, {n}), got {basis.shape}")
+    log_volume = np.linalg.slogdet(basis)[1]
+    if not abs(log_volume) < 1e-6:
+        raise ValueError(
+            f"basis must have the determinant 1 or -1, got exp({log_volume:.3g}): divide it by"
+            " abs(det) ** (1 / n)"
+        )
+    return basis

@@ -80,8 +80,9 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
     - ``_missing(X)``: columns of validated rows that are not known, (n, n_features), None where all
       are; ``_without_missing(X)``: rows with any values there;
     - ``_known(X)``: rows as far as they are known;
-    - ``_data_rows(X)``: rows as the user has them; ``_part_values(part, units)``: values of the
-      columns of a part, of its units; ``_part_units(part, rows)``: its units, of rows of its path;
+    - ``_data_rows(X)``: rows as the user has them; ``_part_values(part, units, row)``: values of
+      the columns of a part of a row, of its units; ``_part_units(part, rows)``: its units, of rows
+      of its path;
     - ``fit``, ``partial_fit`` and what `LogLikelihoodMixin` asks for.
     """
 
@@ -177,7 +178,7 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
         drawn = functools.partial(self._draws_of_row, rng=rng) if draws else self._draws_of_row
         for t, part, states, shares in posteriors(known, drawn):
             units = states.draw(shares, rng) if draws else states.visible_means(shares)
-            filled[t, part.columns] = self._part_values(part, units)
+            filled[t, part.columns] = self._part_values(part, units, filled[t])
         return filled
 
     def _draws_of_row(self, part, path, rng=None) -> tuple[NDArray, NDArray]:
@@ -475,7 +476,7 @@ class DiscreteRBM(RBM):
     def _without_missing(self, X):
         return self._visible_units.without_missing(X)
 
-    def _part_values(self, part, units) -> NDArray:
+    def _part_values(self, part, units, row) -> NDArray:
         return units
 
     def _part_units(self, part, rows) -> NDArray:

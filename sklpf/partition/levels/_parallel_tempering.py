@@ -400,8 +400,8 @@ class ParallelTempering(SamplingEstimator):
         lengths = doubling(self.n_sweeps, _SHORTEST_ROUND)
         schedule = _Schedule(lengths, int(self.n_ladders), self.tol)
         for i, n_scans in enumerate(schedule.lengths):  # to which more may be added
-            # states of which the round keeps vectors
-            n_kept = 20_000 if self.tol is not None or schedule.may_be_last(i) else 0
+            # states of which the round keeps vectors, if the run may end with it
+            n_kept = 20_000 if schedule.may_end_with(i) else 0
             ladders, last = run_scans(
                 path,
                 transition,
@@ -509,11 +509,14 @@ class _Schedule:
     is_repeated: bool = False
     continued_from: int = 0
 
-    def may_be_last(self, i: int) -> bool:
-        """True if a run may end with round i: with none to come, or if no ladder goes round."""
-        return i + 1 == len(self.lengths) or self._is_hopeless(i, np.zeros(self.n_ladders))
+    def may_end_with(self, i: int) -> bool:
+        """True if round i is the last one as yet, may be precise enough, or may say by its round
+        trips that not all ladders will go round.
+        """
+        is_last = i + 1 == len(self.lengths)
+        return is_last or self.tol is not None or self._is_hopeless(i, np.zeros(self.n_ladders))
 
-    def _is_hopeless(self, i: int, round_trips: Array, *, chance: float = 0.002) -> bool:
+    def _is_hopeless(self, i: int, round_trips: NDArray, *, chance: float = 0.002) -> bool:
         """True if so few ladders go round in round i and all of them in the last one with a small
         chance, however often they do: a ladder does not in round i with probability q, and does not
         in one that is n times as long with probability q^n.

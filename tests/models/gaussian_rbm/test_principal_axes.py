@@ -1,0 +1,176 @@
+"""GaussianRBM along principal axes: its densities against mixtures of Gaussians by hand, its
+start at one Gaussian, and training with many units.
+"""
+
+import numpy as np
+import pytest
+from known_problems import all_rows
+from scipy.special import logsumexp
+from scipy.stats import multivariate_normal
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import StandardScaler
+
+from sklpf import AIS, GaussianRBM, ParallelTempering
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(300, 4)) @ RNG.normal(size=(4, 4)) + 2 * RNG.integers(2, size=(300, 1))
+MODEL = GaussianRBM(3, axes="principal", n_iter=10, random_state=0).fit(X)
+SOME = X[:12].copy()
+SOME[RNG.random(SOME.shape) < 0.4] = np.nan
+SOME[0] = np.nan
+
+
+class Mixture:
+    """The mixture of Gaussians that a model is."""
+
+    def __init__(self, model):
+        self.hidden = all_rows(len(model.components_))
+        self.covariance = model.covariance_
+        self.means = model.intercept_visible_ + self.hidden @ model.components_
+        away = self.hidden @ model.components_
+        squares = np.einsum("ij,jk,ik->i", away, np.linalg.inv(self.covariance), away)
+        log_weights = self.hidden @ model.intercept_hidden_ + squares / 2
+        self.log_weights = log_weights - logsumexp(log_weights)
+
+    def log_parts(self, row):
+        """log of the weight times the density of the known values, for every part."""
+        known = np.flatnonzero(~np.isnan(row))
+        if not known.size:
+            return self.log_weights
+        part = self.covariance[np.ix_(known, known)]
+        densities = [
+            multivariate_normal(mean[known], part).logpdf(row[known]) for mean in self.means
+        ]
+        return self.log_weights + densities
+
+    def shares(self, row):
+        return np.exp(self.log_parts(row) - logsumexp(self.log_parts(row)))
+
+    def filled(self, row):
+        """The row with conditional means in place of what is not known."""
+        known = np.flatnonzero(~np.isnan(row))
+        missing = np.flatnonzero(np.isnan(row))
+        slopes = np.linalg.solve(
+            self.covariance[np.ix_(known, known)], self.covariance[np.ix_(known, missing)]
+        )
+        means = self.means[:, missing] + (row[known] - self.means[:, known]) @ slopes
+        return np.r_[row[known], self.shares(row) @ means][np.argsort(np.r_[known, missing])]
+
+
+MIXTURE = Mixture(MODEL)
+
+
+@pytest.mark.parametrize("rows", [X[:12], SOME], ids=["complete", "missing"])
+def test_scores_are_those_of_the_mixture(rows):
+    expected = [logsumexp(MIXTURE.log_parts(row)) for row in rows]
+    np.testing.assert_allclose(MODEL.score_samples(rows), expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("rows", [X[:12], SOME], ids=["complete", "missing"])
+def test_features_are_posterior_means(rows):
+    expected = [MIXTURE.shares(row) @ MIXTURE.hidden for row in rows]
+    np.testing.assert_allclose(MODEL.transform(rows), expected, rtol=1e-10, atol=1e-12)
+
+
+def test_imputed_means_are_conditional_means():
+    expected = [MIXTURE.filled(row) for row in SOME]
+    np.testing.assert_allclose(MODEL.impute(SOME, "mean"), expected, rtol=1e-8)
+
+
+def test_imputed_draws_have_the_conditional_moments():
+    """z of the mean, and of the mean square, of 4,000 draws: 4.5, a false alarm in 150,000."""
+    row = SOME[3]
+    missing = np.isnan(row)
+    assert 0 < missing.sum() < 4
+    drawn = MODEL.impute(np.tile(row, (4000, 1)), random_state=0)[:, missing]
+    away = drawn - MIXTURE.filled(row)[missing]
+    assert np.all(np.abs(away.mean(axis=0)) < 4.5 * away.std(axis=0) / np.sqrt(4000))
+
+
+def test_samples_have_the_moments_of_the_mixture():
+    """z of means and of products of 20,000 rows: 4.5, a false alarm in 10,000 for 14 of them."""
+    rows = MODEL.sample(20_000, random_state=0)
+    shares = np.exp(MIXTURE.log_weights)
+    mean = shares @ MIXTURE.means
+    away = MIXTURE.means - mean
+    covariance = MIXTURE.covariance + (shares[:, np.newaxis] * away).T @ away
+    products = (rows - mean)[:, :, np.newaxis] * (rows - mean)[:, np.newaxis]
+    for found, expected in ((rows, mean), (products, covariance)):
+        error = found.std(axis=0) / np.sqrt(len(rows))
+        assert np.all(np.abs(found.mean(axis=0) - expected) < 4.5 * error)
+
+
+@pytest.mark.parametrize("estimator", [AIS(random_state=0), ParallelTempering(random_state=0)])
+def test_chains_agree_with_the_sum(estimator):
+    """|z| < 4.5, a false alarm in 150,000."""
+    MODEL.score(X)
+    estimator.fit(MODEL.path())
+    assert estimator.converged_
+    error = estimator.log_partition_ - MODEL.log_partition_
+    assert abs(error) < 4.5 * estimator.log_partition_std_error_
+    rows = estimator.result_.draws.points
+    assert abs(rows.mean() - X.mean()) < 1.0  # rows of data, not of coordinates
+
+
+def test_parameters_give_the_model_again():
+    names = ("components_", "intercept_visible_", "intercept_hidden_", "variances_")
+    names += ("visible_mean_", "visible_variance_", "visible_basis_")
+    again = GaussianRBM.from_parameters(*(getattr(MODEL, name) for name in names))
+    assert again.score(X) == MODEL.score(X)
+
+
+@pytest.mark.parametrize(
+    ("basis", "message"),
+    [
+        (np.eye(3), r"shape \(4, 4\)"),
+        (2 * np.eye(4), "determinant 1 or -1"),
+        (np.full((4, 4), np.nan), "finite"),
+    ],
+)
+def test_bad_bases_are_named(basis, message):
+    with pytest.raises(ValueError, match=message):
+        GaussianRBM.from_parameters(
+            np.ones((2, 4)), np.zeros(4), np.zeros(2), np.ones(4), visible_basis=basis
+        )
+
+
+def test_rows_with_missing_values_train_independent_columns():
+    rows = X.copy()
+    rows[0, 0] = np.nan
+    some = GaussianRBM(3, axes="principal", n_iter=3, random_state=0).fit(rows)
+    assert some.visible_basis_ is None
+    np.testing.assert_allclose(some.covariance_, np.diag(some.variances_), rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:the model is worse")  # by hundredths of a nat
+@pytest.mark.parametrize("n_components", [16, 64])
+def test_correlated_columns_are_as_likely_as_under_one_gaussian(n_components):
+    """Three factors and noise: independent noise by column is 10 nats below."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1200, 3)) @ rng.normal(size=(3, 20)) + 0.3 * rng.normal(size=(1200, 20))
+    train, test = rows[:600], rows[600:]
+    gaussian = multivariate_normal(train.mean(axis=0), np.cov(train.T)).logpdf(test).mean()
+    model = GaussianRBM(n_components, axes="principal", n_iter=20, random_state=0).fit(train)
+    assert model.score(test) > gaussian - 0.2
+
+
+def test_units_change_nothing():
+    """The same fit of columns in other units, but for the Jacobian."""
+    units = np.array([1e-3, 1.0, 50.0, 1e4])
+    other = GaussianRBM(3, axes="principal", n_iter=10, random_state=0).fit(X * units)
+    assert other.score(X * units) + np.log(units).sum() == pytest.approx(MODEL.score(X), abs=1e-3)
+
+
+def test_few_rows_are_shrunk():
+    """With fewer rows than columns no direction has the variance 0 of the training rows."""
+    rows = np.random.default_rng(1).normal(size=(60, 30))
+    model = GaussianRBM(2, axes="principal", n_iter=20, random_state=0).fit(rows[:20])
+    assert model.score(rows[20:]) > -55  # of the density itself: -42.6
+
+
+@pytest.mark.parametrize("n_components", [64, 256])
+def test_training_with_many_units_stays_finite(n_components):
+    """Steps and first weights are smaller the more units there are."""
+    rows = StandardScaler().fit_transform(load_wine().data)
+    model = GaussianRBM(n_components, n_iter=10, random_state=0).fit(rows)
+    assert np.isfinite(model.components_).all()
