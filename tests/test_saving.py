@@ -102,7 +102,7 @@ def test_another_version_is_named(thing, monkeypatch):
     things["run"] = tempering.run_
     saved = pickle.dumps(things[thing])
     pickle.loads(saved)
-    monkeypatch.setattr(sklpf._utils.sklearn, "__version__", "99.1")
+    monkeypatch.setattr(sklpf._utils.validation, "__version__", "99.1")
     message = r"saved by version \S+ of sklpf is read by version 99.1"
     with pytest.warns(InconsistentVersionWarning, match=message) as caught:
         pickle.loads(saved)

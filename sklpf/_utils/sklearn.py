@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from sklearn.exceptions import InconsistentVersionWarning
 from sklearn.utils import _safe_indexing as safe_indexing
 from sklearn.utils._param_validation import HasMethods, Options, StrOptions
 from sklearn.utils._param_validation import Interval as ConstraintInterval
 from sklearn.utils._set_output import ADAPTERS_MANAGER, _get_output_config
-
-from sklpf._utils import __version__
-from sklpf._utils.warnings import warn
 
 if TYPE_CHECKING:
     # scikit-learn has no types: with its own classes as bases any name would pass as a parameter
@@ -104,9 +100,6 @@ class DrawsInContainer:
         return self
 
 
-_NAME = "_sklpf_version"
-
-
 __all__ = [
     "AutoPropagatedCallback",
     "BaseEstimator",
@@ -123,37 +116,3 @@ __all__ = [
     "safe_indexing",
     "with_callbacks",
 ]
-
-
-class OtherVersionWarning(InconsistentVersionWarning):
-    """As scikit-learn's, but its message and its two versions are of this library.
-
-    The message names no class: it is the same for all that one file holds, and Python shows it
-    once.
-    """
-
-    def __str__(self) -> str:
-        return (
-            f"what was saved by version {self.original_sklearn_version} of sklpf is read by version"
-            f" {self.current_sklearn_version}, whose numbers and attributes may be others: fit it"
-            " anew, or read it by the version that saved it"
-        )
-
-
-class Versioned:
-    """Objects that warn when they are read back (pickle, joblib, skops) from another version."""
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**(super().__getstate__() or {}), _NAME: __version__}  # type: ignore[misc,dict-item]
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        state = dict(state)
-        version = state.pop(_NAME, "unknown")
-        if version != __version__:
-            versions = {
-                "original_sklearn_version": version,
-                "current_sklearn_version": __version__,
-            }
-            warn(OtherVersionWarning(estimator_name=type(self).__name__, **versions))
-        parent = getattr(super(), "__setstate__", self.__dict__.update)
-        parent(state)

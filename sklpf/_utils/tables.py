@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from sklpf._utils.sklearn import Versioned
+from sklpf._utils.validation import Versioned
 
 Rows = Sequence[Sequence[str]]
 

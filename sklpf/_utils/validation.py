@@ -1,5 +1,5 @@
-"""Validation: parameters of estimators, rows of data, fitted attributes, and numbers that callers
-give; errors name the parameter.
+"""Validation: parameters of estimators and the version that saved them, rows of data, fitted
+attributes, and numbers that callers give; errors name the parameter.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn import get_config
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import InconsistentVersionWarning, NotFittedError
 from sklearn.utils import validation
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from sklpf._utils import __version__
 from sklpf._utils.numbers import Array, Booleans
 from sklpf._utils.sklearn import ConstraintInterval, HasMethods
+from sklpf._utils.warnings import warn
 
+_VERSION = "_sklpf_version"  # in what is saved
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 TOO_FAR = "they lie so far from the model that log f is no finite number"
@@ -41,7 +44,7 @@ _NOT_REAL = {"c": "complex numbers", "M": "dates", "m": "durations", "U": "text"
 LARGEST = np.float64(1e100)
 
 
-# -- parameters of estimators
+# -- estimators
 class Interval(ConstraintInterval):
     """Numbers of an interval; True and False are none, though Python counts them among the
     integers.
@@ -129,6 +132,40 @@ class FittedAttributes(ValidatedParameters):
                 f"'{type(self).__name__}' object has no attribute '{name}': call fit first, which"
                 " sets the attributes whose names end in _"
             )
+
+
+class OtherVersionWarning(InconsistentVersionWarning):
+    """As scikit-learn's, but its message and its two versions are of this library.
+
+    The message names no class: it is the same for all that one file holds, and Python shows it
+    once.
+    """
+
+    def __str__(self) -> str:
+        return (
+            f"what was saved by version {self.original_sklearn_version} of sklpf is read by version"
+            f" {self.current_sklearn_version}, whose numbers and attributes may be others: fit it"
+            " anew, or read it by the version that saved it"
+        )
+
+
+class Versioned:
+    """Objects that warn when they are read back (pickle, joblib, skops) from another version."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**(super().__getstate__() or {}), _VERSION: __version__}  # type: ignore[misc,dict-item]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        state = dict(state)
+        version = state.pop(_VERSION, "unknown")
+        if version != __version__:
+            versions = {
+                "original_sklearn_version": version,
+                "current_sklearn_version": __version__,
+            }
+            warn(OtherVersionWarning(estimator_name=type(self).__name__, **versions))
+        parent = getattr(super(), "__setstate__", self.__dict__.update)
+        parent(state)
 
 
 # -- rows of data

@@ -24,8 +24,15 @@ from sklpf._utils.parallel import (
     removing_checkpoints,
 )
 from sklpf._utils.random import draw_seed, seeded
-from sklpf._utils.sklearn import BaseEstimator, CallbackSupportMixin, StrOptions, Versioned
-from sklpf._utils.validation import N_JOBS, POSITIVE, FittedAttributes, Instance, at_least
+from sklpf._utils.sklearn import BaseEstimator, CallbackSupportMixin, StrOptions
+from sklpf._utils.validation import (
+    N_JOBS,
+    POSITIVE,
+    FittedAttributes,
+    Instance,
+    Versioned,
+    at_least,
+)
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult, Run

@@ -23,17 +23,12 @@ from sklpf._utils.context import hand_on, of_a_score
 from sklpf._utils.numbers import Array, Booleans, Integers
 from sklpf._utils.parallel import fingerprint, own_arithmetic
 from sklpf._utils.random import draw_seed, seeded
-from sklpf._utils.sklearn import (
-    CallbackSupportMixin,
-    DensityMixin,
-    StrOptions,
-    Versioned,
-    in_container,
-)
+from sklpf._utils.sklearn import CallbackSupportMixin, DensityMixin, StrOptions, in_container
 from sklpf._utils.validation import (
     N_JOBS,
     FittedAttributes,
     Instance,
+    Versioned,
     check_count,
     check_fitted,
     named_by_model,

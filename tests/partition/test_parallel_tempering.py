@@ -25,6 +25,7 @@ from sklpf import (
     ParallelTempering,
     Uniform,
 )
+from sklpf.partition.levels._parallel_tempering import _Schedule
 from sklpf.paths import make_ladder
 from sklpf.transitions import RandomWalk
 
@@ -91,6 +92,19 @@ def test_round_trips_of_many_spins_take_their_time():
     run = quietly(tempering, model).run_
     assert run.n_scans == 1024 < 2 * len(run.ladder) ** 2
     assert run.last.round_trips.any()
+
+
+def test_a_run_ends_where_too_few_ladders_go_round():
+    """If a ladder does not go round with probability q in a round, all ten do in one of r times its
+    length with (1 - q^r)^10: with none here at most in .19 % for r = 4, .007 % for r = 2; with one
+    in .06 % for r = 2, with two in .31 %. Of two ladders nothing follows.
+    """
+    for n_ladders, ends in ((10, [1, 2]), (2, [0, 0])):
+        schedule = _Schedule([256, 512, 1024], n_ladders, None)
+        assert [schedule.may_end_with(i) for i in range(3)] == [n_ladders == 10] * 2 + [True]
+        for i, most in enumerate(ends):
+            found = [schedule._is_hopeless(i, np.arange(n_ladders) < n) for n in range(3)]
+            assert found == [n < most for n in range(3)]
 
 
 def test_fixed_ladder_stays():
