@@ -383,12 +383,13 @@ def new_parts(
     from which it is known where a climb leads.
 
     Climbs may begin at all points that were evaluated, and at more that are drawn far and wide,
-    first where the target is most above the Gaussians of the cover; away from the mass by
-    differences of draws; and where a mode would be if labels were switched. Where the slope leads
-    to the middle of a part, which takes d evaluations to know, no climb is needed. The others climb
-    on the target, each until it is in the cover or in a part that was found. Climbs from the draws
-    of the largest weights lead to where the target is highest above the cover, such as the neck of
-    a funnel.
+    first where the target is most above the Gaussians of the cover, or above its parts with their
+    tails; away from the mass by differences of draws; and where a mode would be if labels were
+    switched. Where the slope leads to the middle of a part no climb is needed: without a gradient
+    this takes d evaluations to know, in more than four dimensions three where it is clear. The
+    others climb on the target, each until it is in the cover or in a part that was found. Climbs
+    from the draws of the largest weights lead to where the target is highest above the cover, such
+    as the neck of a funnel.
 
     Parameters
     ----------

@@ -78,9 +78,9 @@ class DecoderImportance(HAIS):
     -----
     A row is annealed unless two batches of draws (1000, of a bilinear model 10,000) follow one
     another of which the first has weights of Pareto shape below 0.5, the second below 0.7, both
-    have a tenth as many effective draws, and the second gives a standard error of at most `tol`. It
-    is also annealed if only one of 96 climbs has met a mode with 0.5 % of p(x), since there may
-    then be more.
+    have 100 effective draws (of a bilinear model 1000), and the second, which may be larger, gives
+    a standard error of at most `tol`. It is also annealed if only one of 96 climbs has met a mode
+    with 0.5 % of p(x), since there may then be more.
 
     A mode that no climb and no draw meets is missed, and nothing says so. Climbs begin at 4096 or
     more draws of the prior, which are sparse far from the origin and in many dimensions. Of rows
@@ -110,6 +110,11 @@ class DecoderImportance(HAIS):
     tol: float | None = 0.1
 
     def _estimate_rows(self, path, rows, seeds) -> Iterator[PartitionResult]:
+        if not hasattr(path, "network"):
+            raise TypeError(
+                "DecoderImportance needs rows of a decoder or of a bilinear model, got a"
+                f" {type(path).__name__}: take HAIS"
+            )
         posteriors = Posteriors(path.network, path.X[rows], path.n_dimensions, Evaluations())
         rngs = [seeded(seed).of("draws").generator() for seed in seeds]
         encoded = None if path.encode is None else (path.center[rows], path.scale[rows])
@@ -421,7 +426,7 @@ def _by_importance(
     *,
     most_batches: int = 8,
     most_draws: int = 40_000,
-    effective_share: float = 0.1,  # of the first batch that a later one must have
+    effective_share: float = 0.1,  # of `n_of_batch`, as many effective draws as a batch needs
 ) -> Weighed:
     """Draw until the weights of a batch are light, each from a proposal that was fitted to all
     draws before; then once more for the estimate.

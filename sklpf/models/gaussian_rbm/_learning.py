@@ -290,9 +290,11 @@ class Trainer:
     their steps are divided by 1 + |u|² / 16. With full steps of log s² a model whose variances are
     small goes astray again and again, as all modes change their weights at once. Each unit's
     weights start at a share of the difference between two rows and some noise: from noise alone
-    several units often learn the same direction. Each step is followed by three moves of the
-    chains: a jump and a sweep over the hidden units, and a Gibbs step to the visible ones and back.
-    Where no chain has jumped for a while only some steps try it.
+    several units often learn the same direction. Weights of more than 16 units start smaller, and
+    the rate of their steps is at most the inverse of the number of units that are on, whose changes
+    add up. Each step is followed by three moves of the chains: a jump and a sweep over the hidden
+    units, and a Gibbs step to the visible ones and back. Where no chain has jumped for a while only
+    some steps try it.
 
     Products are in float32, and each is made of parts that do not depend on the number of threads.
 

@@ -104,9 +104,9 @@ class UntilTrusted(PartitionEstimator):
     An estimate tends to be too low where something is wrong. Not converged, therefore, if an
     earlier attempt with a standard error below 1 nat is higher than the final one by 4 standard
     errors of the difference and .05 nats. What no estimator has found stays unseen: a spike within
-    a wide mode, or modes of very different widths, are missed and trusted:
-    ``result_.diagnostics["smallest_basin"]`` of exploring and of `AdaptiveSMC` is the share of
-    starts of climbs from which the smallest basin leads to its mode that is met with 95 %.
+    a wide mode, or modes of very different widths, are missed and trusted. After exploring or
+    `AdaptiveSMC`, ``result_.diagnostics["smallest_basin"]`` is the smallest basin of attraction,
+    as a share of the points where climbs begin, that one of them meets with a probability of 95 %.
 
     An estimator that ends with a TypeError or ValueError is passed over; if all do, the first error
     is raised.

@@ -193,8 +193,8 @@ class AdaptiveSMC(SamplingEstimator):
     Not seen are parts of the target that particles and climbs have both not found. Climbs begin at
     400 base draws (without a gradient fewer in more than 12 dimensions, at least 100), so that a
     mode whose basin holds a hundredth of the base is found, and one with a thousandth in one run of
-    three: ``result_.diagnostics["smallest_basin"]`` is the share that is met with 95 %. Others
-    begin at the 16 heaviest of 20,000 draws of the fitted base (2e6 / d in more than 100
+    three: ``result_.diagnostics["smallest_basin"]`` is the share that is met in 95 % of runs.
+    Others begin at the 16 heaviest of 20,000 draws of the fitted base (2e6 / d in more than 100
     dimensions), so that a narrow mode within a wide one, where a draw lies with probability 1e-4,
     is met with probability 0.86.
 

@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 
 from sklpf import BDMC, HAIS, RTS, SMC, ParallelTempering
 from sklpf.interop import from_decoder
+from sklpf.models import LinearPath
 from sklpf.models.decoder import _importance
 from sklpf.paths import Evaluations
 from sklpf.testing import check_path
@@ -456,3 +457,9 @@ def test_a_network_that_turns_nan_far_out_says_where():
     model = broken.model(partition_estimator=SHORT)
     with pytest.raises(ValueError, match=r"row \d+: decoder is NaN or infinite at the latent"):
         model.score_samples(X)
+
+
+def test_importance_sampling_names_paths_that_it_can_not_sample():
+    path = LinearPath([[1.0]], [[1.0]], noise_std=0.5)
+    with pytest.raises(TypeError, match="needs rows of a decoder .*take HAIS"):
+        _importance.DecoderImportance().fit(path)
