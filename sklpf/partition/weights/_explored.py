@@ -222,7 +222,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
 
 
 def _affordable(path: GeometricPath, budget: Budget, stream: Stream, *, n: int = 8) -> float:
-    """How many evaluations are in time, by twice n of them; the first may compile the function."""
+    """Number of evaluations that are in time, by twice n of them: the first may compile."""
     points = path.base.sample(2 * n, stream.of("pace").generator())
     for some in (points[:n], points[n:]):
         evaluate_bisecting_failures(path.raw_log_density, np.asarray(some, dtype=np.float64))
