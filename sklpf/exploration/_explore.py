@@ -92,7 +92,7 @@ def _explored(
                 if stage > 0 or explorer is not scout:
                     explorer.rise(_SHARE_OF_RISE * (budget - target.n_evaluations))
             proposals = [each.proposal for each in explorers]
-            n = int(min(size(n_fresh, target.n_dimensions), most_fresh * budget))
+            n = int(max(2, min(size(n_fresh, target.n_dimensions), most_fresh * budget)))
             joint = JointDraws(target, proposals, n, rng)
             before = target.n_evaluations
             most = _most_of_search(before, n_searched, budget, _are_several(proposals))

@@ -64,7 +64,7 @@ class Explorer:
         self.n_effective = n_effective
         self.beta = 0.0
         self._rng = stream.generator()
-        self._batch = int(batch * n_effective)
+        self._batch = max(1, int(batch * n_effective))
         self._u = np.empty((0, d))
         self._log_base = self._log_f = self._log_nq = np.empty(0)
         self._proposals: list[tuple[Any, int]] = []

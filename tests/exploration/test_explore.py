@@ -138,12 +138,13 @@ def test_a_mode_13_widths_of_the_base_away_is_found(n):
     assert all(abs(each.log_partition_) < 4.5 * each.log_partition_std_error_ for each in fits)
 
 
-def test_evaluations_are_counted_exactly():
+@pytest.mark.parametrize("max_seconds", [None, 600])
+def test_evaluations_are_counted_exactly(max_seconds):
     problem = PROBLEMS["regression"]
     density = Counting(problem[0])
     path = path_to(problem, density)
     density.n = 0
-    result = explored(path, tol=0.02).result_
+    result = explored(path, tol=0.02, max_seconds=max_seconds).result_
     assert density.n == result.n_sweeps + result.check_evaluations
     assert result.std_error <= 0.02
 
@@ -161,6 +162,18 @@ def test_a_budget_holds_and_the_best_so_far_comes_back(most):
     assert np.isfinite(sampling.log_partition_)
     if most >= 3000:  # before, one draw may have all the weight, which says nothing of the error
         assert abs(sampling.log_partition_ - problem[3]) < 5 * sampling.log_partition_std_error_
+
+
+@pytest.mark.parametrize("most", [1, 10, 20, 40])
+def test_a_budget_that_is_too_small_is_named(most):
+    """And not the base, of which no draw has been tried."""
+    problem = regression(3)
+    density = Counting(problem[0])
+    path = path_to(problem, density)
+    density.n = 0
+    with pytest.warns(match="raise max_evaluations"):
+        assert not explored(path, max_evaluations=most).converged_
+    assert density.n <= most
 
 
 def test_a_search_that_seconds_have_ended_says_so():

@@ -105,6 +105,7 @@ def test_a_run_ends_where_too_few_ladders_go_round():
         for i, most in enumerate(ends):
             found = [schedule._is_hopeless(i, np.arange(n_ladders) < n) for n in range(3)]
             assert found == [n < most for n in range(3)]
+    assert not _Schedule([256], 1000, None)._is_hopeless(0, np.ones(1000))
 
 
 def test_fixed_ladder_stays():

@@ -103,9 +103,9 @@ class GaussianRBM(RBM):
         with their covariance: of strongly correlated columns the likelihood is then far higher, and
         hardly ever below that of one Gaussian. Hidden units are left with the rest, and so are
         worse features for a classifier; and where noise is independent by column, "columns" is
-        better. The axes are those of the first rows, shrunk where these are few; rows with NaN give
-        none, and train as with "columns". They take ``n_features ** 3`` operations once, and
-        ``n_features ** 2`` a row.
+        better. The axes are those of the first rows, shrunk where these are few; rows with NaN, or
+        fewer than three distinct ones, give none, and train as with "columns". They take
+        ``n_features ** 3`` operations once, and ``n_features ** 2`` a row.
     variance_floor : float, default=1e-3
         Least variance of a visible unit given the hidden ones, as a share of its column's variance
         in the data. Without a floor the likelihood has no maximum if a column repeats a value, or
@@ -199,7 +199,8 @@ class GaussianRBM(RBM):
         Warns
         -----
         ConvergenceWarning
-            If a variance has arrived at `variance_floor`.
+            If a variance has arrived at `variance_floor`, or if rows hardly vary along a principal
+            axis.
         """
         self._validate_params()
         X = self._validate(X, reset=True)
@@ -235,11 +236,17 @@ class GaussianRBM(RBM):
         Raises
         ------
         ValueError
-            If training diverges, or with a linear schedule; the model then stays as it was before.
+            If training diverges, with a linear schedule, or if rows hold NaN and the axes are
+            principal ones; the model then stays as it was before.
         """
         first = self._begins_stream()
         X = self._validate(X, reset=first)
         coordinates = self._choose_coordinates(X) if first else None
+        if self.visible_basis_ is not None and self._missing(X) is not None:
+            raise ValueError(
+                "rows with NaN have no coordinates along principal axes: fill them in by impute, or"
+                ' take axes="columns" from the first rows on'
+            )
         if "_training" in vars(self):
             trainer = self._training
             trainer.go_on(self)
@@ -261,6 +268,13 @@ class GaussianRBM(RBM):
         is_principal = self.axes == "principal" and missing is None
         chosen = Coordinates.principal(X) if is_principal else Coordinates.of_columns(X)
         self.visible_basis_ = chosen.basis
+        if chosen.n_undetermined:
+            warn(
+                f"rows hardly vary along {chosen.n_undetermined} of their {X.shape[1]} principal"
+                " axes: the score depends on how their covariance is shrunk; drop columns that are"
+                ' constant or determined by others, or take axes="columns"',
+                ConvergenceWarning,
+            )
         return chosen
 
     def _begin(self, X, rng, coordinates, start=None) -> Trainer:

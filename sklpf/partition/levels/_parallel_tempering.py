@@ -522,7 +522,7 @@ class _Schedule:
         in one that is n times as long with probability q^n.
         """
         n_round = np.count_nonzero(round_trips)
-        q = np.linspace(0.01, 0.99, 99)
+        q = np.linspace(0.0, 0.99, 100)
         all_in_last = (1 - q ** (self.lengths[-1] / self.lengths[i])) ** self.n_ladders
         return bool(np.max(binom.cdf(n_round, self.n_ladders, 1 - q) * all_in_last) <= chance)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sklpf._utils.context import Budget, BudgetSpent, current_budget, note, report
+from sklpf._utils.context import BudgetSpent, current_budget, note, report
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream, seeded
 from sklpf.exploration import (
@@ -160,13 +160,15 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     if most is not None:
         budget = int(_SHARE_OF_EXPLORING * most)
     whole = current_budget()
+    in_time = np.inf
+    n_timed = 0
+    # What is read from a checkpoint must not depend on time.
+    if whole is not None and np.isfinite(whole.seconds_left()) and estimator.checkpoint is None:
+        n_timed = _time(path, stream)
+        in_time = _SHARE_OF_EXPLORING * whole.affords(1, whole.pace)
     if whole is not None and np.isfinite(whole.left()):
         most = int(whole.left())
         budget = min(budget, int(_SHARE_OF_EXPLORING * most))
-    in_time = np.inf
-    # What is read from a checkpoint must not depend on time.
-    if whole is not None and np.isfinite(whole.seconds_left()) and estimator.checkpoint is None:
-        in_time = _SHARE_OF_EXPLORING * _affordable(path, whole, stream)
     is_short_of_time = in_time < budget
     budget = int(min(budget, in_time))
 
@@ -174,7 +176,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
         order = np.arange(len(fresh.log_weights))
         return ExploredRun(
             ladder=TWO_LEVELS,
-            sweeps={"chains": n_drawn, "exploration": cover.n_evaluations},
+            sweeps={"chains": n_drawn, "exploration": n_timed + cover.n_evaluations},
             log_f_rounding=path.log_f_rounding,
             draws=Draws(fresh.points, fresh.log_weights, order).thinned(),
             findings=findings,
@@ -221,12 +223,14 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     return run_of(cover, fresh, findings, target.n_evaluations - n_before)
 
 
-def _affordable(path: GeometricPath, budget: Budget, stream: Stream, *, n: int = 8) -> float:
-    """Number of evaluations that are in time, by twice n of them: the first may compile."""
+def _time(path: GeometricPath, stream: Stream, *, n: int = 8) -> int:
+    """Evaluate twice n draws of the base, the first of which may compile the function, so that the
+    budget knows its pace; returns their number.
+    """
     points = path.base.sample(2 * n, stream.of("pace").generator())
     for some in (points[:n], points[n:]):
         evaluate_bisecting_failures(path.raw_log_density, np.asarray(some, dtype=np.float64))
-    return budget.affords(1, budget.pace)
+    return 2 * n
 
 
 def _drawn(cover: Cover, target: Target, most: int, tol: float | None, stream: Stream) -> Any:

@@ -8,6 +8,7 @@ from known_problems import all_rows
 from scipy.special import logsumexp
 from scipy.stats import multivariate_normal
 from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from sklpf import AIS, GaussianRBM, ParallelTempering
@@ -174,3 +175,33 @@ def test_training_with_many_units_stays_finite(n_components):
     rows = StandardScaler().fit_transform(load_wine().data)
     model = GaussianRBM(n_components, n_iter=10, random_state=0).fit(rows)
     assert np.isfinite(model.components_).all()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [X[:1], np.repeat(X[:2], 20, axis=0), np.full((50, 4), 0.1)],
+    ids=["one row", "two distinct rows", "constant"],
+)
+@pytest.mark.filterwarnings("ignore:the variances of")
+def test_rows_without_axes_train_independent_columns(rows):
+    model = GaussianRBM(2, axes="principal", n_iter=3, random_state=0).fit(rows)
+    assert model.visible_basis_ is None
+    assert np.isfinite(model.score(rows))
+
+
+@pytest.mark.parametrize("more", [np.zeros(300), X[:, 0], X.sum(axis=1)])
+def test_columns_without_a_variance_of_their_own_are_warned_of(more):
+    rows = np.column_stack([X, more])
+    model = GaussianRBM(2, axes="principal", n_iter=3, random_state=0)
+    with pytest.warns(ConvergenceWarning, match="along 1 of their 5 principal axes"):
+        model.fit(rows)
+
+
+@pytest.mark.filterwarnings("ignore:the model is worse")
+def test_steps_along_principal_axes_take_no_missing_values():
+    model = GaussianRBM(3, axes="principal", n_iter=3, random_state=0).fit(X)
+    before = model.score(X)
+    with pytest.raises(ValueError, match="fill them in by impute"):
+        model.partial_fit(SOME)
+    assert model.score(X) == before
+    model.partial_fit(model.impute(SOME, random_state=0))
