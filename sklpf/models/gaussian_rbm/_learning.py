@@ -77,11 +77,15 @@ class Coordinates(NamedTuple):
         Shrunk variances of the coordinates.
     unseen : ndarray of shape (M,)
         Shares of these that shrinking has added: training adds noise of these variances to rows.
+    n_constant : int
+        Principal axes along which more rows than columns do not vary, so that densities there hang
+        on the shrinking.
     """
 
     basis: Array | None
     variances: Array
     unseen: Array
+    n_constant: int = 0
 
     @classmethod
     def of_columns(cls, X) -> Coordinates:
@@ -101,6 +105,7 @@ class Coordinates(NamedTuple):
         X,
         *,
         rows_per_column: int = 5,  # as many as the Gaussian of the baseline takes, unshrunk
+        least_variance: float = 1e-8,  # of the largest, below which a column repeats others
         singular: float = 1e-13,  # a variance, as a share of the largest, that is rounding errors
     ) -> Coordinates:
         """Return the principal axes of complete rows; the columns where fewer than three distinct
@@ -113,26 +118,17 @@ class Coordinates(NamedTuple):
         if variances[-1] < 0.5:  # the largest is at least 1 unless all columns are constant
             return columns
         unseen = np.zeros(len(variances))
-        if len(X) < rows_per_column * X.shape[1] or _are_negligible(variances).any():
+        n_constant = int(np.sum(variances <= least_variance * variances[-1]))
+        if len(X) < rows_per_column * X.shape[1] or n_constant:
             variances, axes = np.linalg.eigh(shrunk_covariance(standardised))
             if variances[0] <= singular * variances[-1]:
                 return columns
             seen = np.mean((standardised @ axes) ** 2, axis=0)
             unseen = np.clip(1 - seen / variances, 0.0, 1.0)
         volume = np.exp(np.log(scale).mean())
-        return cls(volume * axes / scale[:, np.newaxis], volume**2 * variances, unseen)
-
-    @property
-    def n_undetermined(self) -> int:
-        """Number of principal axes along which rows hardly vary, so that densities there hang on
-        how their covariance was shrunk.
-        """
-        return 0 if self.basis is None else int(np.sum(_are_negligible(self.variances)))
-
-
-def _are_negligible(variances: Array, *, share: float = 1e-8) -> NDArray[np.bool_]:
-    """True for variances along which columns are constant or repeat others."""
-    return variances <= share * variances.max()
+        basis = volume * axes / scale[:, np.newaxis]
+        n_constant *= len(X) > X.shape[1]
+        return cls(basis, volume**2 * variances, unseen, n_constant)
 
 
 class Weights:

@@ -199,8 +199,8 @@ class GaussianRBM(RBM):
         Warns
         -----
         ConvergenceWarning
-            If a variance has arrived at `variance_floor`, or if rows hardly vary along a principal
-            axis.
+            If a variance has arrived at `variance_floor`, or if rows, of which there are more than
+            columns, do not vary along a principal axis.
         """
         self._validate_params()
         X = self._validate(X, reset=True)
@@ -268,9 +268,9 @@ class GaussianRBM(RBM):
         is_principal = self.axes == "principal" and missing is None
         chosen = Coordinates.principal(X) if is_principal else Coordinates.of_columns(X)
         self.visible_basis_ = chosen.basis
-        if chosen.n_undetermined:
+        if chosen.n_constant:
             warn(
-                f"rows hardly vary along {chosen.n_undetermined} of their {X.shape[1]} principal"
+                f"rows do not vary along {chosen.n_constant} of their {X.shape[1]} principal"
                 " axes: the score depends on how their covariance is shrunk; drop columns that are"
                 ' constant or determined by others, or take axes="columns"',
                 ConvergenceWarning,

@@ -191,10 +191,13 @@ def test_rows_without_axes_train_independent_columns(rows):
 
 @pytest.mark.parametrize("more", [np.zeros(300), X[:, 0], X.sum(axis=1)])
 def test_columns_without_a_variance_of_their_own_are_warned_of(more):
+    """Also where much is shrunk, of 40 rows."""
     rows = np.column_stack([X, more])
     model = GaussianRBM(2, axes="principal", n_iter=3, random_state=0)
     with pytest.warns(ConvergenceWarning, match="along 1 of their 5 principal axes"):
         model.fit(rows)
+    with pytest.warns(ConvergenceWarning, match="along 1 of their 5 principal axes"):
+        model.fit(rows[:40])
 
 
 @pytest.mark.filterwarnings("ignore:the model is worse")
