@@ -242,7 +242,7 @@ class GaussianRBM(RBM):
         first = self._begins_stream()
         X = self._validate(X, reset=first)
         coordinates = self._choose_coordinates(X) if first else None
-        if self.visible_basis_ is not None and self._missing(X) is not None:
+        if self._basis is not None and self._missing(X) is not None:
             raise ValueError(
                 "rows with NaN have no coordinates along principal axes: fill them in by impute, or"
                 ' take axes="columns" from the first rows on'
@@ -401,15 +401,20 @@ class GaussianRBM(RBM):
         root = self._columns_of(np.diag(np.sqrt(self.variances_)))
         return root.T @ root
 
+    @property
+    def _basis(self) -> Array | None:
+        """`visible_basis_`, None also where somebody has set the other attributes alone."""
+        return vars(self).get("visible_basis_")
+
     def _coordinates_of(self, X) -> Array:
         """Coordinates of rows, (n, n_features), in which units are independent."""
-        return X if self.visible_basis_ is None else X @ self.visible_basis_
+        return X if self._basis is None else X @ self._basis
 
     def _columns_of(self, coordinates) -> Array:
         """Rows of coordinates, of the same shape."""
-        if self.visible_basis_ is None:
+        if self._basis is None:
             return coordinates
-        return np.linalg.solve(self.visible_basis_.T, coordinates.T).T
+        return np.linalg.solve(self._basis.T, coordinates.T).T
 
     def _hidden_inputs(self, X) -> Array:
         return self._parameters.hidden_fields(self._coordinates_of(X))
@@ -451,7 +456,7 @@ class GaussianRBM(RBM):
             self.variances_,
             self.visible_mean_,
             self.visible_variance_,
-            basis=self.visible_basis_,
+            basis=self._basis,
         )
 
     _positive = ("variances_", "visible_variance_")
@@ -459,8 +464,7 @@ class GaussianRBM(RBM):
     @property
     def _fitted_shapes(self) -> dict[str, tuple[str, ...]]:  # type: ignore[override]
         """Dimensions of the fitted attributes: a basis is one of them where there is any."""
-        basis = vars(self).get("visible_basis_")
-        return _ARRAYS if basis is None else {**_ARRAYS, **_BASIS}
+        return _ARRAYS if self._basis is None else {**_ARRAYS, **_BASIS}
 
     _impossible = TOO_FAR
 

@@ -208,3 +208,12 @@ def test_steps_along_principal_axes_take_no_missing_values():
         model.partial_fit(SOME)
     assert model.score(X) == before
     model.partial_fit(model.impute(SOME, random_state=0))
+
+
+def test_attributes_that_are_set_by_hand_need_no_basis():
+    """As those of a model along its columns."""
+    columns = GaussianRBM(3, n_iter=3, random_state=0).fit(X)
+    expected = columns.score_samples(X)
+    del columns.visible_basis_
+    np.testing.assert_array_equal(columns.score_samples(X), expected)
+    assert columns.sample(2, random_state=0).shape == (2, 4)
