@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Any, TextIO, TypeVar, cast
 
@@ -75,15 +76,20 @@ def is_watched() -> bool:
 
 
 @contextlib.contextmanager
-def of_a_score() -> Iterator[None]:
-    """Let fits within, which a score needs, say how far they are on standard error if they take
-    longer than ten seconds and somebody watches.
-    """
-    token = _OF_A_SCORE.set(True)
+def _holding(variable: ContextVar[Any], value: object) -> Iterator[None]:
+    """Give a variable of the context a value within."""
+    token = variable.set(value)
     try:
         yield
     finally:
-        _OF_A_SCORE.reset(token)
+        variable.reset(token)
+
+
+def of_a_score() -> AbstractContextManager[None]:
+    """Let fits within, which a score needs, say how far they are on standard error if they take
+    longer than ten seconds and somebody watches.
+    """
+    return _holding(_OF_A_SCORE, True)
 
 
 def clock() -> float:
@@ -136,13 +142,8 @@ def _reported(estimator, fit, args, kwargs):
     return fitted
 
 
-@contextlib.contextmanager
-def _as_current(progress: Progress | None) -> Iterator[None]:
-    token = _CURRENT.set(progress)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
+def _as_current(progress: Progress | None) -> AbstractContextManager[None]:
+    return _holding(_CURRENT, progress)
 
 
 @contextlib.contextmanager
@@ -574,26 +575,17 @@ def current_budget() -> Budget | None:
     return _BUDGET.get()
 
 
-@contextlib.contextmanager
-def spending(budget: Budget | None) -> Iterator[None]:
+def spending(budget: Budget | None) -> AbstractContextManager[None]:
     """Make a budget the current one of this context."""
-    token = _BUDGET.set(budget)
-    try:
-        yield
-    finally:
-        _BUDGET.reset(token)
+    return _holding(_BUDGET, budget)
 
 
 @contextlib.contextmanager
 def within(budget: Budget | None) -> Iterator[list[Any]]:
     """Make a budget the current one of a fit, which gives the runs that are noted in it."""
     noted: list[Any] = []
-    token = _NOTED.set(noted)
-    try:
-        with spending(budget):
-            yield noted
-    finally:
-        _NOTED.reset(token)
+    with _holding(_NOTED, noted), spending(budget):
+        yield noted
 
 
 def note(run: object) -> None:

@@ -36,7 +36,7 @@ from sklpf._utils.validation import (
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult, Run
-from sklpf.partition.alarms import raised
+from sklpf.partition.alarms import has_not_mixed, raised
 from sklpf.partition.checks import CHECKS, Finding, Findings, Work, collect
 from sklpf.partition.checks.missed_mass import regions_to_cover
 from sklpf.paths import Memory, Path, has, is_own_density
@@ -499,7 +499,7 @@ def _run_and_cover(estimator: PartitionEstimator, path: Path, seed: int) -> tupl
         if again.std_error < lowest:
             best = len(runs) - 1
             lowest = again.std_error
-        if any(alarm.kind == "not-mixed" for alarm in again.alarms):
+        if has_not_mixed(again.alarms):
             break  # a base that covers fewer regions does not let them mix
 
     other = "SMC" if first.method == "ParallelTempering" else "ParallelTempering"

@@ -714,6 +714,11 @@ def is_imprecise(alarms: Iterable[Alarm]) -> bool:
     return severities == {"imprecise"}
 
 
+def has_not_mixed(alarms: Iterable[Alarm]) -> bool:
+    """Return whether chains did not mix, so that another base may help."""
+    return any(alarm.kind == "not-mixed" for alarm in alarms)
+
+
 def page() -> str:
     """Return the guide's paragraphs: of every kind the sentences, meaning, rule and remedies."""
     parts = []

@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 from sklpf._utils.numbers import Array, Booleans, Integers
 from sklpf._utils.validation import rows_by_pattern
 from sklpf.models._missing import KnownRows, Layers, NormalUnits, Part
-from sklpf.models.gaussian_rbm._path import GaussianRBMPath
+from sklpf.models.gaussian_rbm._path import GaussianRBMPath, columns_of
 
 
 class Axes(NamedTuple):
@@ -111,7 +111,7 @@ class GaussianLayers:
             mean = mean[order]
             variance = variance[order]
         else:
-            roots = np.linalg.solve(path.basis.T, np.diag(path._scale))[order]
+            roots = columns_of(np.diag(path._scale), path.basis).T[order]
             q, r = np.linalg.qr(roots.T)
             signs = np.where(np.diag(r) < 0, -1.0, 1.0)
             turn = q * signs

@@ -27,7 +27,7 @@ from sklpf.models._learning import all_or_nothing
 from sklpf.models._missing import KnownRows, check_columns_known, column_moments
 from sklpf.models.gaussian_rbm._learning import Coordinates, Parameters, Trainer
 from sklpf.models.gaussian_rbm._missing import GaussianLayers
-from sklpf.models.gaussian_rbm._path import GaussianRBMPath, check_basis
+from sklpf.models.gaussian_rbm._path import GaussianRBMPath, check_basis, columns_of
 from sklpf.models.rbm import RBM
 from sklpf.training import train
 
@@ -100,8 +100,8 @@ class GaussianRBM(RBM):
     axes : {"columns", "principal"}, default="columns"
         Axes along which visible units are independent given the hidden ones. "principal" takes the
         principal axes of the standardised training rows, so that training begins near one Gaussian
-        with their covariance: of strongly correlated columns the likelihood is then far higher, and
-        hardly ever below that of one Gaussian. Hidden units are left with the rest, and so are
+        with their covariance: of strongly correlated columns the likelihood is then far higher,
+        about that of one Gaussian or above it. Hidden units are left with the rest, and so are
         worse features for a classifier; and where noise is independent by column, "columns" is
         better. The axes are those of the first rows, shrunk where these are few; rows with NaN, or
         fewer than three distinct ones, give none, and train as with "columns". They take
@@ -412,9 +412,7 @@ class GaussianRBM(RBM):
 
     def _columns_of(self, coordinates) -> Array:
         """Rows of coordinates, of the same shape."""
-        if self._basis is None:
-            return coordinates
-        return np.linalg.solve(self._basis.T, coordinates.T).T
+        return columns_of(coordinates, self._basis)
 
     def _hidden_inputs(self, X) -> Array:
         return self._parameters.hidden_fields(self._coordinates_of(X))

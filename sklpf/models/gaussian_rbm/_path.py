@@ -139,10 +139,7 @@ class GaussianRBMPath(UnitsPath):
 
     def _rows_of(self, u) -> Array:
         """Return visible rows (n, n_visible) of units u of the same shape."""
-        away = self._scale * u
-        if self.basis is not None:
-            away = np.linalg.solve(self.basis.T, away.T).T
-        return self.intercept_visible + away
+        return self.intercept_visible + columns_of(self._scale * u, self.basis)
 
     @property
     def _base_constant(self) -> float:
@@ -351,6 +348,13 @@ class GaussianRBMDensityPath(CompiledDensityPath):
         ndarray of shape (n, n_visible)
         """
         return self.joint._rows_of(state.position)
+
+
+def columns_of(coordinates: Array, basis: Array | None) -> Array:
+    """Return the rows v of coordinates v B, of the same shape; None is the identity."""
+    if basis is None:
+        return coordinates
+    return np.asarray(np.linalg.solve(basis.T, coordinates.T).T, dtype=np.float64)
 
 
 def check_basis(basis: ArrayLike, n: int) -> Array:

@@ -17,6 +17,7 @@ from sklpf._utils.context import current_budget
 from sklpf._utils.numbers import Array
 from sklpf.partition.alarms import (
     enough_effective,
+    has_not_mixed,
     raised,
     threshold,
 )
@@ -153,7 +154,7 @@ def regions_to_cover(path: Path, run: Run, result: PartitionResult) -> list[Regi
     if run.regions is None or not path.base_is_ours or not has(path, "with_regions"):
         return []
     certain = set(missed_regions(run, result, FOR_SECOND_TRY))
-    if not certain and not any(alarm.kind == "not-mixed" for alarm in result.alarms):
+    if not certain and not has_not_mixed(result.alarms):
         return []
     masses = np.logaddexp.reduce(run.regions.log_masses, axis=1)
     masses -= np.log(run.regions.log_masses.shape[1]) + result.log_partition
