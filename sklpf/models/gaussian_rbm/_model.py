@@ -255,7 +255,7 @@ class GaussianRBM(RBM):
         is_principal = self.axes == "principal" if first else self._basis is not None
         if is_principal and missing is not None:
             raise ValueError(
-                "partial_fit takes no NaN along principal axes, as fit does: fill them in by impute,"
+                "partial_fit takes no NaN along principal axes, as fit does: fill them in by impute"
                 ' or take axes="columns" from the first rows on'
             )
         if first:
