@@ -131,7 +131,7 @@ class Coordinates(NamedTuple):
         return cls(basis, volume**2 * variances, unseen, n_constant)
 
 
-def draws_given_known(drawn, rows, missing: Booleans, precision: Array) -> Array:
+def draws_given_known(drawn, rows, missing: Booleans, precision) -> Array:
     """Draws of a Gaussian given the known columns of rows, by Matheron's rule.
 
     Parameters
