@@ -125,6 +125,7 @@ def test_draws_come_first(target):
     draws = np.random.default_rng(0).normal(size=(4, 500, 2))
     estimator = UntilTrusted(random_state=0).fit(target, draws=draws)
     assert [attempt.method for attempt in estimator.attempts_] == ["BridgeSampling"]
+    assert estimator.result_.check_evaluations < 12_000  # no full search for modes
     assert abs(estimator.log_partition_ - np.log(2 * np.pi)) < 0.05  # six standard errors
 
 
