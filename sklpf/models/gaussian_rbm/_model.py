@@ -111,7 +111,7 @@ class GaussianRBM(RBM):
         better. The axes are those of the first rows, shrunk where these are few; fewer than three
         distinct ones give none, and train as with "columns". They take ``n_features ** 3``
         operations once, and ``n_features ** 2`` a row. Rows with NaN are completed for the axes by
-        draws from one Gaussian, and take longer in training (`partial_fit` takes none).
+        draws from one Gaussian, and make training several times as long; `partial_fit` takes none.
     variance_floor : float, default=1e-3
         Least variance of a visible unit given the hidden ones, as a share of its column's variance
         in the data. Without a floor the likelihood has no maximum if a column repeats a value, or
