@@ -36,6 +36,7 @@ _SUM_COLUMNS = 128 if HAS_LONG_REGISTERS else 64
 # of many rows of units next to one another, which is worth a copy.
 _PRODUCT_BLOCK = 128
 _COPIED_BLOCK = 256
+_COPIED_COLUMNS = 256
 _COPIED_FOR = 4 * _TILE_ROWS
 _SUM_BLOCK = 128
 _SPARSE_BLOCK = 512  # where fewer than a tenth of the rows are listed
@@ -262,12 +263,14 @@ _multiply_16, _multiply_32, _multiply_widest = (
 
 
 @borrowing
-def _copy_short_tiles(rows, place, row_length, n, copied):
-    """Copy four short tiles of n rows, which lie in a page of memory each."""
+def _copy_tiles(rows, place, row_length, n, tile, n_tiles, copied):
+    """Copy tiles of n rows from a place on, each to where its rows lie next to one another."""
     for k in range(n):
-        for t in range(4):
-            part = load(rows, place + k * row_length + t * LANES, LANES)
-            store(copied, (t * n + k) * LANES, part)
+        source = place + k * row_length
+        for t in range(n_tiles):
+            target = (t * n + k) * tile
+            for j in range(0, tile, LANES):
+                store(copied, target + j, load(rows, source + t * tile + j, LANES))
 
 
 @njit
@@ -291,7 +294,7 @@ def add_products(sums, rows, units, counts):
         return
     is_copied = n_dense > _COPIED_FOR
     block = min(m, _COPIED_BLOCK if is_copied else _PRODUCT_BLOCK)
-    copied = np.empty(block * 4 * LANES if is_copied else 0, np.float32)
+    copied = np.empty(block * _COPIED_COLUMNS if is_copied else 0, np.float32)
     for first in range(0, m, block):
         n = min(block, m - first)
         column = 0
@@ -305,16 +308,10 @@ def add_products(sums, rows, units, counts):
             if is_copied:
                 if column == end_copied:
                     begin_copied = column
-                    if _TILE_COLUMNS == LANES and left >= 4 * LANES:
-                        place = first * row_length + column
-                        _copy_short_tiles(rows, place, row_length, n, copied)
-                        end_copied += 4 * LANES
-                    else:
-                        for k in range(n):
-                            for j in range(0, tile, LANES):
-                                part = load(rows, (first + k) * row_length + column + j, LANES)
-                                store(copied, k * tile + j, part)
-                        end_copied += tile
+                    place = first * row_length + column
+                    n_tiles = min(left, _COPIED_COLUMNS) // tile
+                    _copy_tiles(rows, place, row_length, n, tile, n_tiles, copied)
+                    end_copied += n_tiles * tile
                 weights = flat(copied[(column - begin_copied) * n :])
                 length = tile
             for place in range(0, n_dense, _TILE_ROWS):
