@@ -221,7 +221,7 @@ def validate_data(model, X, **options):
         rows = validation.validate_data(model, X, order="C", **options)
     except (TypeError, ValueError) as error:
         first = _first_entry(X)
-        if isinstance(first, str):
+        if isinstance(first, str) or "convert string" in str(error):
             raise ValueError(
                 "X holds text and no numbers: make numbers of it first, by scikit-learn's"
                 " CountVectorizer (documents), OneHotEncoder or OrdinalEncoder (categories)"

@@ -269,7 +269,8 @@ class _JaxForward:
         except Exception as error:
             raise TypeError(
                 "decoder must come with pullback(z, g), the gradient by z of sum(g * decoder(z)),"
-                " unless it is a module of PyTorch or a function of JAX, and JAX can't call it:"
+                " unless it is a module of PyTorch (a function around one must become a module's"
+                " forward) or a function of JAX, and JAX can't call it:"
                 f" {_first_line(error)}"
             ) from error
         return np.asarray(outputs), lambda by_outputs: np.asarray(

@@ -25,13 +25,14 @@ from sklpf.paths import (
     values_of_shape,
 )
 
-_SMALLEST = np.finfo(np.float64).tiny  # of a uniform number: 0 and 1 may be infinite parameters
-_LARGEST = 1 - np.finfo(np.float64).epsneg
+_SMALLEST = np.finfo(np.float64).epsneg  # of a uniform number: 0 and 1 may be infinite parameters
+_LARGEST = 1 - _SMALLEST
+_FARTHEST = ndtri(_LARGEST)  # normal coordinate, 8.2: beyond it the next uniform number is 1
 
 
 @dataclass(eq=False, repr=False)
 class _Posterior:
-    """log likelihood + log N(z; 0, I) of normal coordinates z (n, d)."""
+    """log likelihood + log N(z; 0, I) of normal coordinates z (n, d); NaN beyond the farthest."""
 
     log_likelihood: Callable[..., Any]
     transform: Callable[..., Any]
@@ -40,6 +41,13 @@ class _Posterior:
     pool: Pool | None = None
 
     def __call__(self, z: Array) -> Array:
+        is_inside = np.all(np.abs(z) <= _FARTHEST, axis=1)
+        log_f = np.full(len(z), np.nan)
+        if is_inside.any():
+            log_f[is_inside] = self._log_density(z[is_inside])
+        return log_f
+
+    def _log_density(self, z: Array) -> Array:
         log_prior = -0.5 * np.sum(z**2 + LOG_TAU, axis=1)
         values = self._call(self.log_likelihood, self.parameters(z))
         return values_of_shape("log_likelihood", values, (len(z),), self._hint()) + log_prior
@@ -96,7 +104,7 @@ class PriorTransformPath(GeometricPath):
     ['parameter_0', 'parameter_1']
     """
 
-    tail_alarms = ()  # beyond the smallest uniform number the likelihood is constant
+    tail_alarms = ()  # the posterior ends where uniform numbers do
     may_be_nan = True
     density_name = "log_likelihood, at normal coordinates z = ndtri(u),"
 
@@ -146,7 +154,7 @@ class PriorTransformPath(GeometricPath):
         points = as_float64(points, "points")
         if not np.all((points >= 0) & (points <= 1)):
             raise ValueError("points of the unit cube must lie in [0, 1]")
-        return ndtri(np.clip(points, _SMALLEST, _LARGEST))
+        return np.clip(ndtri(points), -_FARTHEST, _FARTHEST)
 
     def constrain(self, position: Array) -> dict[str, Array]:
         """Return the parameters of points.
@@ -179,7 +187,8 @@ def from_prior_transform(
 
     Its coordinates are normal: z ~ N(0, I) under the prior, u = Phi(z) uniform, and the parameters
     are ``transform(u)``. The log density is the log likelihood of these plus log N(z; 0, I), which
-    is smooth, has no boundary and needs no Jacobian, and its log Z is the log evidence. Effects
+    is smooth and needs no Jacobian, and its log Z is the log evidence. It ends at |z| = 8.2, where
+    u is 0 or 1 up to rounding: a posterior that reaches so far is an alarm. Effects
     whose prior depends on other parameters become independent under the prior (not centred).
     An array of draws for this path holds such z, and no parameters: ``path.from_unit_cube(u)``
     gives them.

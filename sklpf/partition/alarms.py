@@ -603,7 +603,11 @@ KINDS: dict[str, AlarmKind] = {
             "points": "log_density is NaN or fails at {percent:.2g} % of the points that were tried"
             " near its mass, which count as points of density 0"
         },
-        {"": "mend the function there, or let it give -inf"},
+        {
+            "": "mend the function there, or let it give -inf",
+            "prior transform": "widen a prior from whose median the posterior is more than 8.2"
+            " standard deviations away, in normal coordinates, or mend log_likelihood",
+        },
     ),
     "rounding": AlarmKind(
         "Rounding in float64 changes the log density: take a lower learning rate, or subtract a"

@@ -128,6 +128,9 @@ class GaussianBaseline:
         covariance = self.covariance
         if covariance.ndim == 2 and not self._is_full:
             covariance = np.diag(covariance)
+        spread = np.sqrt(covariance if covariance.ndim == 1 else np.diag(covariance))
+        if np.any(spread <= 1e-10 * np.abs(self.mean)):  # rounding errors of a constant column
+            return None
         X = X.toarray() if sp.issparse(X) else X
         values = np.zeros(len(X))
         for rows, missing in rows_by_pattern(np.isnan(X)):

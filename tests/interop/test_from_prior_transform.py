@@ -4,12 +4,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from convergence import assert_right
+from convergence import assert_right, quietly
 from scipy import stats
 from scipy.special import betaln, comb, ndtri
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import HAIS, SMC, BridgeSampling, ParallelTempering
+from sklpf import HAIS, SMC, BridgeSampling, ParallelTempering, UntilTrusted
 from sklpf.interop import from_prior_transform
 
 Y = np.array([1.2, 0.4, 2.1, 1.5, 0.9])
@@ -145,6 +145,26 @@ def test_a_likelihood_that_is_nan_in_half_of_the_posterior_is_an_alarm():
     path = from_prior_transform(log_likelihood, lambda u: 20 * u - 10, 2, vectorized=True)
     with pytest.warns(match="log_density is NaN or fails"):
         SMC(20, 20, random_state=0).fit(path)
+
+
+@pytest.mark.parametrize(("side", "is_far"), [(7, False), (-7, False), (12, True), (-12, True)])
+def test_a_posterior_beyond_all_uniform_numbers_is_an_alarm(side, is_far):
+    """4 standard errors: one false alarm in 1e4, or few more by Student's t."""
+    farthest = []
+
+    def log_likelihood(x):
+        farthest.append(np.abs(x).max())
+        return stats.norm.logpdf(x[:, 0], side, 0.5)
+
+    path = from_prior_transform(log_likelihood, ndtri, 1, vectorized=True)
+    found = quietly(UntilTrusted(random_state=0, max_evaluations=20_000), path).result_
+    assert max(farthest) < 8.3  # u is 1 from there on, and simulators may not come back
+    if is_far:
+        assert "widen a prior" in found.reasons[0]
+        return
+    assert found.converged
+    error = found.log_partition - stats.norm.logpdf(side, 0, np.sqrt(1.25))
+    assert abs(error) < 4 * found.std_error < 0.2
 
 
 def nested(n=30_000):

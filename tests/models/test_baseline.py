@@ -86,6 +86,8 @@ def test_moments_do_not_depend_on_batches_and_constant_columns_have_no_density()
     many = GaussianBaseline().seen(wide)
     np.testing.assert_allclose(many.covariance, wide.var(axis=0), rtol=1e-8)
     assert GaussianBaseline().seen(np.ones((30, 2))).log_likelihood(np.ones((2, 2))) is None
+    stuck = np.column_stack([POINTS[:, 0], np.full(len(POINTS), 0.1)])  # its mean is rounded
+    assert GaussianBaseline().seen(stuck).log_likelihood(stuck) is None
 
 
 def test_a_model_that_is_worse_says_so_once_and_others_do_not():

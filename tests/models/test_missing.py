@@ -342,6 +342,8 @@ def test_labels_in_one_hot_code_exclude_each_other():
     np.testing.assert_allclose(p[0], np.exp(log_p - logsumexp(log_p)), atol=1e-10)
     with pytest.raises(ValueError, match="columns must be numbers from 0 to 4"):
         model.conditional_proba(np.zeros((1, 5)), [5])
+    with pytest.raises(ValueError, match="set_output"):
+        model.conditional_proba(np.zeros((1, 5)), "vote")
     with pytest.raises(ValueError, match="states must hold values"):
         model.conditional_proba(np.zeros((1, 5)), [0], states=[[2]])
 

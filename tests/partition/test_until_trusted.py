@@ -108,10 +108,24 @@ def test_a_density_is_explored_first_and_a_smaller_tol_takes_draws_alone(gaussia
     assert sweeps[0].get("chains", 0) < sweeps[1]["chains"] < 30_000
 
 
-def test_draws_come_first(gaussian):
+def log_normal(x):
+    """Of one point or of many."""
+    return -0.5 * np.sum(x**2, axis=-1)
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        GeometricPath(log_normal, base=Gaussian([3.0, 0.0], 1.0)),
+        log_normal,
+        lambda point: -(point[0] ** 2 + point[1] ** 2) / 2,
+    ],
+)
+def test_draws_come_first(target):
     draws = np.random.default_rng(0).normal(size=(4, 500, 2))
-    estimator = UntilTrusted(random_state=0).fit(gaussian, draws=draws)
+    estimator = UntilTrusted(random_state=0).fit(target, draws=draws)
     assert [attempt.method for attempt in estimator.attempts_] == ["BridgeSampling"]
+    assert estimator.result_.check_evaluations < 12_000  # no full search for modes
     assert abs(estimator.log_partition_ - np.log(2 * np.pi)) < 0.05  # six standard errors
 
 

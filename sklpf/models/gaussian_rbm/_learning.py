@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import Array, Booleans
 from sklpf._utils.parallel import equal_parts, run_tasks
 from sklpf.models._learning import same_values
 from sklpf.models._missing import column_moments
@@ -129,6 +129,61 @@ class Coordinates(NamedTuple):
         basis = volume * axes / scale[:, np.newaxis]
         n_constant *= len(X) > X.shape[1]
         return cls(basis, volume**2 * variances, unseen, n_constant)
+
+
+def draws_given_known(drawn, rows, missing: Booleans, precision) -> Array:
+    """Draws of a Gaussian given the known columns of rows, by Matheron's rule.
+
+    Parameters
+    ----------
+    drawn : ndarray of shape (n, M)
+        Draws, with no regard to what is known.
+    rows : ndarray of shape (n, M)
+        Known columns; what stands in the others does not matter.
+    missing : ndarray of shape (n, M)
+        Columns that are not known.
+    precision : ndarray of shape (M, M)
+        Inverse covariance of each row of `drawn`.
+    """
+    # Of each row as many columns as any row misses, its missing ones first
+    most = int(missing.sum(axis=1).max())
+    columns = np.argsort(~missing, axis=1, kind="stable")[:, :most]
+    absent = np.take_along_axis(missing, columns, axis=1)
+    both = absent[:, :, np.newaxis] & absent[:, np.newaxis]
+    among = precision[columns[:, :, np.newaxis], columns[:, np.newaxis]]
+
+    given = np.where(missing, drawn, rows)
+    pulls = np.take_along_axis((given - drawn) @ precision, columns, axis=1)
+    pulls = np.where(absent, pulls, 0.0)[:, :, np.newaxis]
+    moves = np.linalg.solve(np.where(both, among, np.eye(most)), pulls)[:, :, 0]
+    np.put_along_axis(given, columns, np.take_along_axis(given, columns, axis=1) - moves, axis=1)
+    return given
+
+
+def completed_by_gaussian(
+    X,
+    rng,
+    *,
+    n_draws: int = 20,  # before which the covariance hangs on where the draws began
+    least_variance: float = 1e-10,  # of a direction, in columns of variance 1
+    rows_at_once: int = 256,
+) -> Array:
+    """Rows whose missing values are drawn given the known ones from one Gaussian, with the shrunk
+    covariance of rows that were completed in this way before, at first by means.
+    """
+    missing = np.isnan(X)
+    _, mean, variance = column_moments(X)
+    rows = np.where(missing, 0.0, (X - mean) / np.sqrt(Coordinates.of_columns(X).variances))
+    parts = [slice(first, first + rows_at_once) for first in range(0, len(X), rows_at_once)]
+    for _ in range(n_draws):
+        centre = rows.mean(axis=0)
+        covariance = shrunk_covariance(rows - centre) + least_variance * np.eye(len(mean))
+        noise = rng.standard_normal(rows.shape)
+        drawn = centre + noise @ np.linalg.cholesky(covariance).T
+        precision = np.linalg.inv(covariance)
+        for part in parts:
+            rows[part] = draws_given_known(drawn[part], rows[part], missing[part], precision)
+    return np.where(missing, mean + np.sqrt(variance) * rows, X)
 
 
 class Weights:
@@ -306,10 +361,18 @@ class Trainer:
         Of the model.
     start : Parameters or None, default=None
         Initial parameters, in the coordinates of X; None draws weights.
+    missing : ndarray of shape (n_samples, n_features) or None, default=None
+        Columns that are not known, where X has been completed; None: where X is NaN.
     """
 
     def __init__(
-        self, model, X, seed: int, coordinates: Coordinates, start: Parameters | None = None
+        self,
+        model,
+        X,
+        seed: int,
+        coordinates: Coordinates,
+        start: Parameters | None = None,
+        missing: Booleans | None = None,
     ):
         self.rng = np.random.default_rng(seed)
         self.location = column_moments(X)[1]
@@ -317,8 +380,12 @@ class Trainer:
         self.noise = np.sqrt(coordinates.unseen, dtype=np.float32)
         is_sure = coordinates.basis is not None and not self.noise.any()
         self.first_variance = _FIRST_VARIANCE if is_sure else 1.0
-        self.missing = np.isnan(X)
+        self.missing = np.isnan(X) if missing is None else missing
         self.X = self._coordinates(X)
+        self.basis = None if coordinates.basis is None else coordinates.basis / self.scale
+        self.columns = self.X  # from the mean, in which values are known
+        if self.basis is not None and self.missing.any():
+            self.columns = (X - self.location) / self.scale @ np.linalg.inv(self.basis)
         self._set(self._first(model.n_components) if start is None else self._scaled(start))
         self.shown = self.current  # by the model, whose user may replace them
         self.average = RunningAverage(model.average)
@@ -397,27 +464,41 @@ class Trainer:
         order = self.rng.permutation(len(self.X))
         for first in range(0, len(order), self.batch_size):
             batch = order[first : first + self.batch_size]
-            if self.missing[batch].any():
-                self.X[batch] = self._completed(self.X[batch], self.missing[batch])
+            missing = self.missing[batch]
+            if missing.any():
+                self.X[batch] = self._completed(self.X[batch], missing, self.columns[batch])
             self._ascend(self.X[batch])
 
     def step(self, X) -> None:
         """Make one step on rows of X, one minibatch."""
         rows = self._coordinates(X)
         missing = np.isnan(X)
-        self._ascend(self._completed(rows, missing) if missing.any() else rows)
+        self._ascend(self._completed(rows, missing, rows) if missing.any() else rows)
 
-    def _completed(self, rows, missing, *, n_sweeps: int = 5):
-        """Rows whose missing values are drawn given the known ones, by Gibbs sweeps from those that
-        they have.
+    def forget_rows(self) -> None:
+        """Keep no rows of training."""
+        self.X = self.X[:0].copy()
+        self.columns = self.X
+        self.missing = self.missing[:0].copy()
+
+    def _completed(self, rows, missing, columns, *, n_sweeps: int = 5):
+        """Rows whose missing values are drawn given the known ones of `columns`, by Gibbs sweeps
+        from those that they have.
         """
         here = self.current
         spread = np.sqrt(here.variances)
+        if self.basis is not None:
+            root = np.linalg.inv(self.basis)
+            precision = self.basis / here.variances @ self.basis.T
         for _ in range(n_sweeps):
             on = expit(here.hidden_fields(rows))
             h = self.rng.random(on.shape) < on
             drawn = here.visible_means(h) + spread * self.rng.standard_normal(rows.shape)
-            rows = np.where(missing, drawn, rows).astype(np.float32)
+            if self.basis is None:
+                rows = np.where(missing, drawn, columns)
+            else:
+                rows = draws_given_known(drawn @ root, columns, missing, precision) @ self.basis
+            rows = rows.astype(np.float32)
         return rows
 
     def _ascend(

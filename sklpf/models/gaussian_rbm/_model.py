@@ -25,7 +25,12 @@ from sklpf._utils.validation import (
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._missing import KnownRows, check_columns_known, column_moments
-from sklpf.models.gaussian_rbm._learning import Coordinates, Parameters, Trainer
+from sklpf.models.gaussian_rbm._learning import (
+    Coordinates,
+    Parameters,
+    Trainer,
+    completed_by_gaussian,
+)
 from sklpf.models.gaussian_rbm._missing import GaussianLayers
 from sklpf.models.gaussian_rbm._path import GaussianRBMPath, check_basis, columns_of
 from sklpf.models.rbm import RBM
@@ -103,9 +108,10 @@ class GaussianRBM(RBM):
         with their covariance: of strongly correlated columns the likelihood is then far higher,
         about that of one Gaussian or above it. Hidden units are left with the rest, and so are
         worse features for a classifier; and where noise is independent by column, "columns" is
-        better. The axes are those of the first rows, shrunk where these are few; rows with NaN, or
-        fewer than three distinct ones, give none, and train as with "columns". They take
-        ``n_features ** 3`` operations once, and ``n_features ** 2`` a row.
+        better. The axes are those of the first rows, shrunk where these are few; fewer than three
+        distinct ones give none, and train as with "columns". They take ``n_features ** 3``
+        operations once, and ``n_features ** 2`` a row. Rows with NaN are completed for the axes by
+        draws from one Gaussian, and make training several times as long; `partial_fit` takes none.
     variance_floor : float, default=1e-3
         Least variance of a visible unit given the hidden ones, as a share of its column's variance
         in the data. Without a floor the likelihood has no maximum if a column repeats a value, or
@@ -182,8 +188,8 @@ class GaussianRBM(RBM):
         X : array-like of shape (n_samples, n_features)
             Rows. NaN is a value that is not known: such values are draws from the model given the
             known ones of their row, which go on for a few Gibbs sweeps before every step
-            (stochastic approximation), and begin at the means of their columns; axes are then the
-            columns.
+            (stochastic approximation), and begin at the means of their columns, or for principal
+            axes at draws from one Gaussian.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
@@ -205,7 +211,11 @@ class GaussianRBM(RBM):
         self._validate_params()
         X = self._validate(X, reset=True)
         rng = check_random_state(self.random_state)
-        trainer = self._begin(X, rng, self._choose_coordinates(X))
+        missing = self._missing(X)
+        check_columns_known(missing)
+        if self.axes == "principal" and missing is not None:
+            X = completed_by_gaussian(X, rng)
+        trainer = self._begin(X, rng, self._choose_coordinates(X), missing=missing)
         self.n_iter_, _ = train(
             trainer,
             self.n_iter,
@@ -241,12 +251,16 @@ class GaussianRBM(RBM):
         """
         first = self._begins_stream()
         X = self._validate(X, reset=first)
-        coordinates = self._choose_coordinates(X) if first else None
-        if self._basis is not None and self._missing(X) is not None:
+        missing = self._missing(X)
+        is_principal = self.axes == "principal" if first else self._basis is not None
+        if is_principal and missing is not None:
             raise ValueError(
-                "rows with NaN have no coordinates along principal axes: fill them in by impute, or"
-                ' take axes="columns" from the first rows on'
+                "partial_fit takes no NaN along principal axes, as fit does: fill them in by impute"
+                ' or take axes="columns" from the first rows on'
             )
+        if first:
+            check_columns_known(missing)
+        coordinates = self._choose_coordinates(X) if first else None
         if "_training" in vars(self):
             trainer = self._training
             trainer.go_on(self)
@@ -263,9 +277,7 @@ class GaussianRBM(RBM):
 
     def _choose_coordinates(self, X) -> Coordinates:
         """Choose the coordinates in which visible units are independent, by rows to train on."""
-        missing = self._missing(X)
-        check_columns_known(missing)
-        is_principal = self.axes == "principal" and missing is None
+        is_principal = self.axes == "principal"
         chosen = Coordinates.principal(X) if is_principal else Coordinates.of_columns(X)
         self.visible_basis_ = chosen.basis
         if chosen.n_constant:
@@ -277,10 +289,11 @@ class GaussianRBM(RBM):
             )
         return chosen
 
-    def _begin(self, X, rng, coordinates, start=None) -> Trainer:
+    def _begin(self, X, rng, coordinates, start=None, missing=None) -> Trainer:
         """Trainer of the model from new chains."""
         self._partition_seed = draw_seed(rng)
-        trainer = Trainer(self, self._coordinates_of(X), draw_seed(rng), coordinates, start)
+        rows = self._coordinates_of(X)
+        trainer = Trainer(self, rows, draw_seed(rng), coordinates, start, missing)
         self._moments = 0, np.zeros(X.shape[1]), np.zeros(X.shape[1])
         self._count(X)
         return trainer
@@ -299,7 +312,7 @@ class GaussianRBM(RBM):
     def _keep(self, trainer) -> None:
         """Store what was learned, and the chains that `partial_fit` goes on with; no rows."""
         self._store(trainer)
-        trainer.X = trainer.X[:0].copy()
+        trainer.forget_rows()
         trainer.shown = Parameters(*map(np.copy, self._parameters))
         self._training = trainer
         n_low = int(np.sum(trainer.current.variances <= self.variance_floor))

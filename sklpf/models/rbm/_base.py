@@ -579,6 +579,8 @@ class DiscreteRBM(RBM):
         if hasattr(self, "feature_names_in_"):
             places |= dict(zip(self.feature_names_in_, known))
             wanted += f" or names among {', '.join(self.feature_names_in_)}"
+        else:
+            wanted += ", as fit got no names (a pipeline gives them by set_output)"
         given = np.atleast_1d(columns).tolist()
         if not all(column in places and not isinstance(column, bool) for column in given):
             raise ValueError(f"columns must be {wanted}, got {columns}")

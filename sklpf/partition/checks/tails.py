@@ -90,9 +90,9 @@ def tail_alarms(
     known = path.tail_alarms
     with np.errstate(all="ignore"):  # far out anything may happen
         if known is not None:
-            return (
-                (*known, *_nan_alarms(scouts or _scouts(path, rng))) if path.may_be_nan else known
-            )
+            if not path.may_be_nan:
+                return known
+            return (*known, *_nan_alarms(scouts or _scouts(path, rng), "prior transform"))
         if d:
             axes, drawn = _directions(path, rng)
         scouts = scouts or _scouts(path, rng)
@@ -214,10 +214,10 @@ def _heavy(
     return raised("heavy-tails", "tails", "bounded" if is_bounded else "", falls=falls, df=df)
 
 
-def _nan_alarms(scouts: Scouts) -> tuple[Alarm, ...]:
+def _nan_alarms(scouts: Scouts, family: str = "") -> tuple[Alarm, ...]:
     if not scouts.nan_share > threshold("not-a-number", "share"):
         return ()
-    return (raised("not-a-number", "points", percent=100 * scouts.nan_share),)
+    return (raised("not-a-number", "points", family, percent=100 * scouts.nan_share),)
 
 
 class _AxisRays(NamedTuple):

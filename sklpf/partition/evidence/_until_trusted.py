@@ -39,6 +39,7 @@ from sklpf.partition.weights import (
     HAIS,
     BridgeSampling,
     ImportanceSampling,
+    path_and_draws,
     posterior_draws,
 )
 from sklpf.paths import GeometricPath, defensive, fit_base, has, is_own_density
@@ -149,8 +150,9 @@ class UntilTrusted(PartitionEstimator):
 
         Parameters
         ----------
-        path : Path or fitted model
-            As of any `PartitionEstimator`.
+        path : Path, fitted model or callable
+            As of any `PartitionEstimator`; with draws also a log density, as `BridgeSampling` takes
+            it.
         y : ignored
             Not used; there for scikit-learn's conventions.
         draws : object or None, default=None
@@ -172,6 +174,11 @@ class UntilTrusted(PartitionEstimator):
             If no estimator could be trusted, or `tol` is missed.
         """
         return self._fit(path, draws)._warn()
+
+    def _as_path(self, path):
+        if self._given_draws is not None:
+            path, self._given_draws = path_and_draws(path, self._given_draws, self._seed())
+        return super()._as_path(path)
 
     def _estimate(self, path, seed) -> PartitionResult:
         budget = Budget(self.max_evaluations, self.max_seconds, current_budget(), self._memory)

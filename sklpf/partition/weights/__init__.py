@@ -5,7 +5,7 @@ from sklpf.partition.weights._bridge_sampling import BridgeRun, BridgeSampling
 from sklpf.partition.weights._independent import ImportanceSampling, RejectionSampling
 from sklpf.partition.weights._left_to_right import LeftToRight
 from sklpf.partition.weights._markov_mixture import MarkovMixture
-from sklpf.partition.weights._posterior_draws import posterior_draws
+from sklpf.partition.weights._posterior_draws import path_and_draws, posterior_draws
 from sklpf.partition.weights._reverse import BDMC, RAISE
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "MarkovMixture",
     "RAISE",
     "RejectionSampling",
+    "path_and_draws",
     "posterior_draws",
 ]
 

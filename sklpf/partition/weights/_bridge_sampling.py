@@ -21,16 +21,14 @@ from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import check_columns
-from sklpf.partition.weights._posterior_draws import posterior_draws
+from sklpf.partition.weights._posterior_draws import path_and_draws, posterior_draws
 from sklpf.paths import (
     Box,
     Gaussian,
-    GeometricPath,
     Mixture,
     StudentT,
     fit_parts,
     is_own_density,
-    takes_one_point,
 )
 from sklpf.programs import Draws
 from sklpf.reweighting import bar, effective_sample_size, overlap
@@ -292,11 +290,7 @@ class BridgeSampling(PartitionEstimator):
     def _as_path(self, path):
         if self._given_draws is None:
             raise TypeError("fit needs draws of the target: fit(path, draws=...)")
-        if callable(path) and not hasattr(path, "path"):
-            self._given_draws = posterior_draws(self._given_draws, seed=self._seed())
-            points = _flat(self._given_draws.points)
-            of_points = not takes_one_point(path, points)
-            path = GeometricPath(path, base=Gaussian.fit(points), vectorized=of_points)
+        path, self._given_draws = path_and_draws(path, self._given_draws, self._seed())
         path = super()._as_path(path)
         if not is_own_density(path):
             raise TypeError(

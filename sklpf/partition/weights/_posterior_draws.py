@@ -16,7 +16,7 @@ from sklpf._utils.validation import as_float64
 from sklpf._utils.warnings import Alarm, warn
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised
-from sklpf.paths import Path, has
+from sklpf.paths import Gaussian, GeometricPath, Path, has, takes_one_point
 from sklpf.programs import Draws
 from sklpf.uncertainty import count_interleaved, deinterleaved, first_axis_is_time
 
@@ -29,6 +29,18 @@ class PosteriorDraws(NamedTuple):
     points: Array
     n_divergent: int | None = None
     alarms: tuple[Alarm, ...] = ()
+
+
+def path_and_draws(path: Any, draws: Any, seed: int) -> tuple[Any, Any]:
+    """Return the path of a log density that is given as a function, with its base around the draws,
+    and these as `PosteriorDraws`; any other path with its draws as they are.
+    """
+    if not callable(path) or hasattr(path, "path"):
+        return path, draws
+    draws = posterior_draws(draws, seed=seed)
+    points = draws.points.reshape(-1, draws.points.shape[-1])
+    of_points = not takes_one_point(path, points)
+    return GeometricPath(path, base=Gaussian.fit(points), vectorized=of_points), draws
 
 
 def posterior_draws(draws: Any, path: Path | None = None, seed: int = 0) -> PosteriorDraws:

@@ -238,6 +238,8 @@ def test_a_pipeline_of_text_and_a_grid():
     assert search.best_params_ == {"categoricalrbm__learning_rate": 0.1}
     assert search.best_estimator_.transform(words).shape == (600, 2)
     assert log_likelihood(search.best_estimator_, words) == search.score(words)
+    words = words.astype(object)
+    words[0, 0] = np.nan  # the first answer is missing
     with pytest.raises(ValueError, match="X holds text .* OrdinalEncoder"):
         rbm.fit(words)
 
