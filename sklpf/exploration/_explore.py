@@ -81,7 +81,8 @@ def _explored(
     """The cover of a target."""
     scout, explorers = _first_explorers(target, budget, stream)
     all_explorers = list(dict.fromkeys([scout, *explorers]))
-    n_climbs = n_searched = 0
+    n_climbs = 0
+    n_searched = 0.0
     efficiency = nan_share = 0.0
     joint: Any = None
     spent: BudgetSpent | None = None
