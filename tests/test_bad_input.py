@@ -215,6 +215,7 @@ TRIANGLE = np.triu(np.ones((4, 4)))
         (BoltzmannMachine(graph=np.full((4, 4), np.nan)), ROWS, "graph contains NaN"),
         (CategoricalRBM(2), [[0.5, 1.0]], "Fractions in data X, which must hold categories"),
         (CategoricalRBM(2), [[-1, 1]], "Negative values in data X, which must hold categories"),
+        (CategoricalRBM(2), [[-1, 1], [0, 0]], "-1 is no category, but what OrdinalEncoder gives"),
         (CategoricalRBM(2), [[70_000, 1]], "up to 70000, 70003 in all, more than 65536"),
         (CategoricalRBM(2, min_categories=[3, 3]), ROWS, "must be an integer, or 4 of them"),
         (FactorialMixture(2, activation_probability=[0.1, 0.2, 0.3]), EYE, r"shape \(2,\)"),

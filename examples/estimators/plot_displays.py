@@ -41,21 +41,18 @@ from sklpf.display import (
 
 X = (load_digits().data > 7).astype(float)
 train, test = X[:1500], X[1500:]
-rbm = BernoulliRBM(
-    64, learning_rate=0.02, n_iter=40, early_stopping=True, random_state=0
-).fit(train)
-TrainingDisplay.from_estimator(rbm).figure_.savefig(
-    "display_training.png", dpi=100
-)
+settings = {"learning_rate": 0.02, "n_iter": 40, "random_state": 0}
+rbm = BernoulliRBM(64, early_stopping=True, **settings).fit(train)
+display = TrainingDisplay.from_estimator(rbm)
+display.figure_.savefig("display_training.png", dpi=100)
 
 # %%
 # The components as images: `ComponentsDisplay` takes the ``components_`` of any
 # model. For rows that were whitened, such as those of `make_patches`,
 # ``whitening=`` maps them back to pixels.
 
-ComponentsDisplay.from_estimator(rbm, n_columns=16).figure_.savefig(
-    "display_components.png", dpi=100
-)
+display = ComponentsDisplay.from_estimator(rbm, n_columns=16)
+display.figure_.savefig("display_components.png", dpi=100)
 
 # %%
 # log Z, and how it was found
@@ -69,18 +66,16 @@ ComponentsDisplay.from_estimator(rbm, n_columns=16).figure_.savefig(
 
 # sphinx_gallery_thumbnail_number = 3
 tempering = ParallelTempering(random_state=0, n_jobs=2).fit(rbm)
-RunDisplay.from_estimator(tempering).figure_.savefig(
-    "display_tempering.png", dpi=100
-)
+display = RunDisplay.from_estimator(tempering)
+display.figure_.savefig("display_tempering.png", dpi=100)
 
 # %%
 # For `RTS` it shows how often each level was visited, and the chains that
 # visited both ends.
 
 rts = RTS(n_sweeps=500, random_state=0, n_jobs=2).fit(rbm)
-RunDisplay.from_estimator(rts).figure_.savefig(
-    "display_tempering_rts.png", dpi=100
-)
+display = RunDisplay.from_estimator(rts)
+display.figure_.savefig("display_tempering_rts.png", dpi=100)
 
 # %%
 # To draw two estimates in one picture, name the panels, and give the second the
@@ -96,9 +91,8 @@ display.figure_.savefig("display_log_partition.png", dpi=100)
 # below 0.5 their variance is finite; from 0.7 on not even their mean should be
 # trusted. Few temperatures give uneven weights.
 
-figure, axes = plt.subplots(
-    1, 2, figsize=(11, 4), sharey=True, layout="constrained"
-)
+looks = {"figsize": (11, 4), "sharey": True, "layout": "constrained"}
+figure, axes = plt.subplots(1, 2, **looks)
 for ax, n_temperatures in zip(axes, (60, 1000)):
     annealing = AIS(1000, n_temperatures, random_state=1, n_jobs=2).fit(rbm)
     RunDisplay.from_estimator(annealing, panels=["weights"], ax=ax)
@@ -112,17 +106,12 @@ figure.savefig("display_weights.png", dpi=100)
 # hard for all models cancels.
 
 models = {"64 units": rbm}
+settings["n_iter"] = rbm.best_iteration_
 for n_components in (8, 24):
-    smaller = BernoulliRBM(
-        n_components,
-        learning_rate=0.02,
-        n_iter=rbm.best_iteration_,
-        random_state=0,
-    )
+    smaller = BernoulliRBM(n_components, **settings)
     models[f"{n_components} units"] = smaller.fit(train)
-ComparisonDisplay.from_result(compare(models, test)).figure_.savefig(
-    "display_comparison.png", dpi=100
-)
+display = ComparisonDisplay.from_result(compare(models, test))
+display.figure_.savefig("display_comparison.png", dpi=100)
 
 # %%
 # Topics
@@ -130,16 +119,10 @@ ComparisonDisplay.from_result(compare(models, test)).figure_.savefig(
 # The words of this corpus are places in a square, and every true topic is one
 # of its rows or columns.
 
-counts, _, _ = make_bars_corpus(
-    500, size=4, n_tokens=100, doc_topic_prior=0.3, random_state=0
-)
+corpus = {"size": 4, "n_tokens": 100, "doc_topic_prior": 0.3}
+counts, _, _ = make_bars_corpus(500, **corpus, random_state=0)
 words = [f"row {i} col {j}" for i in range(4) for j in range(4)]
-lda = LatentDirichletAllocation(
-    8,
-    doc_topic_prior=0.3,
-    learning_method="online",
-    max_iter=10,
-    random_state=0,
-)
+settings = {"doc_topic_prior": 0.3, "learning_method": "online", "max_iter": 10}
+lda = LatentDirichletAllocation(8, **settings, random_state=0)
 display = TopicsDisplay.from_estimator(lda.fit(counts), words, n_words=6)
 display.figure_.savefig("display_topics.png", dpi=100)

@@ -31,6 +31,8 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numba
 import numpy as np
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, Exact, Gaussian, GeometricPath, ProductOfExperts
@@ -38,10 +40,8 @@ from sklpf.transitions import HMC, RandomWalk
 
 D = 36
 rng = np.random.default_rng(0)
-W = (
-    np.linalg.qr(rng.normal(size=(D, D)))[0]
-    * np.exp(rng.uniform(-0.3, 0.3, D))[:, np.newaxis]
-)
+rotation = np.linalg.qr(rng.normal(size=(D, D)))[0]
+W = rotation * np.exp(rng.uniform(-0.3, 0.3, D))[:, np.newaxis]
 student = ProductOfExperts.from_parameters(W, np.full(D, 2.5)).path()
 
 # One row y = A x + noise of standard deviation 0.3, x ~ N(0, I): the evidence
@@ -55,11 +55,8 @@ AT = np.ascontiguousarray(A.T)
 @numba.njit
 def linear(x):
     r = (y - x @ AT) / SIGMA
-    return (
-        -0.5 * (r * r).sum(axis=1)
-        - 0.5 * (x * x).sum(axis=1)
-        - D * np.log(2 * np.pi * SIGMA)
-    )
+    squares = (r * r).sum(axis=1) + (x * x).sum(axis=1)
+    return -0.5 * squares - D * np.log(2 * np.pi * SIGMA)
 
 
 @numba.njit
@@ -68,10 +65,7 @@ def linear_grad(x):
 
 
 covariance = A @ A.T + SIGMA**2 * np.eye(D)
-evidence = -0.5 * (
-    y @ np.linalg.solve(covariance, y)
-    + np.linalg.slogdet(2 * np.pi * covariance)[1]
-)
+evidence = multivariate_normal(np.zeros(D), covariance).logpdf(y)
 stiff = GeometricPath(linear, grad=linear_grad, base=Gaussian(np.zeros(D), 1.0))
 
 PROBLEMS = {
@@ -81,10 +75,8 @@ PROBLEMS = {
 full = os.environ.get("SKLPF_FULL") == "1"
 if full:
     laplace = ProductOfExperts.from_parameters(W).path()
-    PROBLEMS["product of Laplace"] = (
-        laplace,
-        Exact().fit(laplace).log_partition_,
-    )
+    truth = Exact().fit(laplace).log_partition_
+    PROBLEMS["product of Laplace"] = laplace, truth
 
 # %%
 # Error against levels
@@ -92,30 +84,28 @@ if full:
 # Root mean square and median absolute error over repeats of 200 chains on a
 # linear ladder, as in the paper, without the checks beside the chains.
 
-LEVELS, REPEATS = (
-    ([30, 100, 300, 1000, 3000, 10_000], 20) if full else ([30, 100, 300], 5)
-)
+LEVELS, REPEATS = [30, 100, 300], 5
+if full:
+    LEVELS, REPEATS = [30, 100, 300, 1000, 3000, 10_000], 20
 
 
-def linear_hais(move):
-    return lambda k, seed: HAIS(
-        200,
-        k,
-        ladder="linear",
-        transition=move,
-        checks=False,
-        random_state=seed,
-    )
+def hamiltonian(*step, **options):
+    return HAIS(200, ladder="linear", transition=HMC(*step, **options))
 
 
 METHODS = {
-    "HAIS, tuned": linear_hais(HMC()),
-    "HAIS, step 0.2": linear_hais(HMC(0.2, half_life=1)),
-    "full refresh, step 0.2": linear_hais(HMC(0.2, half_life=None)),
-    "Metropolis": lambda k, seed: AIS(
-        200, k, transition=RandomWalk(), checks=False, random_state=seed
-    ),
+    "HAIS, tuned": hamiltonian(),
+    "HAIS, step 0.2": hamiltonian(0.2, half_life=1),
+    "full refresh, step 0.2": hamiltonian(0.2, half_life=None),
+    "Metropolis": AIS(200, transition=RandomWalk()),
 }
+
+
+def error(method, k, seed, path, truth):
+    settings = {"n_temperatures": k, "checks": False, "random_state": seed}
+    estimator = clone(method).set_params(**settings)
+    return estimator.fit(path).log_partition_ - truth
+
 
 errors = {}
 with warnings.catch_warnings():
@@ -124,17 +114,13 @@ with warnings.catch_warnings():
     for problem, (path, truth) in PROBLEMS.items():
         print(f"\n{problem}: root mean square error (median absolute error)")
         print(f"{'levels':<24}" + "".join(f"{k:>16}" for k in LEVELS))
-        for method, make in METHODS.items():
-            line = f"{method:<24}"
+        for name, method in METHODS.items():
+            line = f"{name:<24}"
+            errors[problem, name] = []
             for k in LEVELS:
-                off = np.array(
-                    [
-                        make(k, seed).fit(path).log_partition_ - truth
-                        for seed in range(REPEATS)
-                    ]
-                )
-                rmse = np.sqrt(np.mean(off**2))
-                errors[problem, method, k] = rmse
+                off = [error(method, k, i, path, truth) for i in range(REPEATS)]
+                rmse = np.sqrt(np.mean(np.square(off)))
+                errors[problem, name].append(rmse)
                 line += f"{rmse:>8.3f} ({np.median(np.abs(off)):.3f})"
             print(line)
 
@@ -147,13 +133,8 @@ with warnings.catch_warnings():
 
 for problem in PROBLEMS:
     figure, ax = plt.subplots(figsize=(5, 3.6), layout="constrained")
-    for method in METHODS:
-        ax.loglog(
-            LEVELS,
-            [errors[problem, method, k] for k in LEVELS],
-            "o-",
-            label=method,
-        )
+    for name in METHODS:
+        ax.loglog(LEVELS, errors[problem, name], "o-", label=name)
     ax.set_title(problem)
     ax.set_xticks(LEVELS, LEVELS)
     ax.set_xticks([], minor=True)

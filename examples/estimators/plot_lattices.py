@@ -63,20 +63,17 @@ errors, half_widths = [], []
 # The first run compiles, which is not timed.
 BoltzmannMachine.from_spins(0.1 * neighbours).estimate_log_partition()
 for seed, coupling in enumerate(couplings):
-    spins = BoltzmannMachine.from_spins(
-        coupling * neighbours, random_state=seed
-    )
+    K = coupling * neighbours
+    spins = BoltzmannMachine.from_spins(K, random_state=seed)
     began = time.perf_counter()
     spins.estimate_log_partition()
     seconds = time.perf_counter() - began
     low, high = spins.log_partition_interval_
     errors.append(spins.log_partition_ - kaufman(SIZE, coupling))
     half_widths.append((high - low) / 2)
-    print(
-        f"K = {coupling:.3f}: log Z = {spins.log_partition_:.3f} [{low:.3f},"
-        f" {high:.3f}],"
-        f" exact {kaufman(SIZE, coupling):.3f}, {seconds:.1f} s"
-    )
+    estimate = f"{spins.log_partition_:.3f} [{low:.3f}, {high:.3f}]"
+    exact = f"exact {kaufman(SIZE, coupling):.3f}"
+    print(f"K = {coupling:.3f}: log Z = {estimate}, {exact}, {seconds:.1f} s")
 
 # %%
 # Errors beside the intervals that come with them
@@ -86,11 +83,8 @@ _, left = plt.subplots(figsize=(5, 3.6), layout="constrained")
 left.errorbar(couplings, errors, half_widths, fmt="o", capsize=3)
 left.axhline(0, color="0.5", linewidth=1)
 left.axvline(CRITICAL, color="0.5", linewidth=1, linestyle="--")
-left.set(
-    xlabel="coupling K",
-    ylabel="log Z less exact log Z (nats)",
-    title="95 % intervals (dashed: critical coupling)",
-)
+left.set(xlabel="coupling K", ylabel="log Z less exact log Z (nats)")
+left.set_title("95 % intervals (dashed: critical coupling)")
 
 critical = BoltzmannMachine.from_spins(CRITICAL * neighbours, random_state=0)
 draw = critical.sample(1, random_state=3).reshape(SIZE, SIZE)

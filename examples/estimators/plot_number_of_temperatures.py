@@ -35,28 +35,23 @@ from sklpf import RTS, BernoulliRBM, Exact
 from sklpf.partition import MBAR, ThermodynamicIntegration
 from sklpf.testing import find_shared_data
 
-full = os.environ.get("SKLPF_FULL") == "1" and find_shared_data(
-    "rbm/mnist_cd25_500.npz"
-)
+file = find_shared_data("rbm/mnist_cd25_500.npz")
+full = os.environ.get("SKLPF_FULL") == "1" and file is not None
 if full:
-    parameters = np.load(
-        find_shared_data("rbm/mnist_cd25_500.npz"), allow_pickle=False
-    )
+    parameters = np.load(file, allow_pickle=False)
     mnist = np.load(find_shared_data("binary/mnist.npz"), allow_pickle=False)
     train = np.unpackbits(mnist["train"], axis=1)
     names = ("components", "intercept_visible", "intercept_hidden")
     mean = (train.sum(axis=0) + 1) / (len(train) + 2)
-    rbm = BernoulliRBM.from_parameters(
-        *(parameters[name] for name in names), visible_mean=mean
-    )
+    given = [parameters[name] for name in names]
+    rbm = BernoulliRBM.from_parameters(*given, visible_mean=mean)
     truth = 451.28
     n_runs, n_sweeps = 10, 1000
     n_temperatures = [10, 20, 50, 100, 200, 500, 1000]
 else:
     digits = (load_digits().data > 7).astype(float)
-    rbm = BernoulliRBM(
-        20, learning_rate=0.1, n_iter=100, batch_size=100, random_state=0
-    ).fit(digits)
+    settings = {"learning_rate": 0.1, "n_iter": 100, "batch_size": 100}
+    rbm = BernoulliRBM(20, **settings, random_state=0).fit(digits)
     truth = Exact().fit(rbm).log_partition_
     n_runs, n_sweeps = 4, 500
     n_temperatures = [3, 7, 20, 50]
@@ -78,11 +73,8 @@ for i, n_levels in enumerate(n_temperatures):
     for seed in range(n_runs):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            run = (
-                RTS(100, n_levels, n_sweeps, random_state=seed, n_jobs=2)
-                .fit(rbm)
-                .run_
-            )
+            rts = RTS(100, n_levels, n_sweeps, random_state=seed, n_jobs=2)
+            run = rts.fit(rbm).run_
             fitted = [reading.fit(run) for reading in READINGS.values()]
         errors[i, seed] = [
             estimator.log_partition_ - truth for estimator in fitted
@@ -96,14 +88,10 @@ for i, n_levels in enumerate(n_temperatures):
 # trapezoidal rule; `converged` says which method raised an alarm.
 
 rmse = np.sqrt(np.mean(errors**2, axis=1))
-print(
-    "levels | "
-    + " | ".join(f"{name:>20}" for name in READINGS)
-    + "   (RMSE, bias, converged)"
-)
-for n_levels, of_rmse, of_bias, good in zip(
-    n_temperatures, rmse, errors.mean(axis=1), converged.sum(axis=1)
-):
+names = " | ".join(f"{name:>20}" for name in READINGS)
+print(f"levels | {names}   (RMSE, bias, converged)")
+columns = rmse, errors.mean(axis=1), converged.sum(axis=1)
+for n_levels, of_rmse, of_bias, good in zip(n_temperatures, *columns):
     cells = [
         f"{r:6.3f} {b:+7.3f} {n:2d}/{n_runs}"
         for r, b, n in zip(of_rmse, of_bias, good)
@@ -112,9 +100,8 @@ for n_levels, of_rmse, of_bias, good in zip(
 
 figure, axis = plt.subplots(figsize=(6, 4), layout="constrained")
 axis.loglog(n_temperatures, rmse, "o-", ms=4, label=list(READINGS))
-axis.set(
-    xlabel="number of inverse temperatures K", ylabel="RMSE of log Z (nats)"
-)
+axis.set_xlabel("number of inverse temperatures K")
+axis.set_ylabel("RMSE of log Z (nats)")
 axis.set_xticks(n_temperatures, n_temperatures)
 axis.set_xticks([], minor=True)
 axis.legend()

@@ -37,14 +37,11 @@ from sklpf.transitions import HMC
 
 D, DISTANCE, NARROW = 10, 5.0, 0.5
 CENTER = np.eye(D)[0] * DISTANCE
-target = Mixture(
-    [Gaussian(-CENTER, 1.0), Gaussian(CENTER, NARROW**2)], [0.5, 0.5]
-)
-path = GeometricPath(
-    target.log_density,
-    grad=target.grad_log_density,
-    base=Gaussian(np.zeros(D), 5.0),
-)
+parts = [Gaussian(-CENTER, 1.0), Gaussian(CENTER, NARROW**2)]
+target = Mixture(parts, [0.5, 0.5])
+base = Gaussian(np.zeros(D), 5.0)
+grad = target.grad_log_density
+path = GeometricPath(target.log_density, grad=grad, base=base)
 
 # %%
 # Runs and readings
@@ -68,9 +65,9 @@ READINGS = {
     "TI, corrected": ThermodynamicIntegration(rule="corrected"),
     "TI-RB": ThermodynamicIntegration(rule="trapezoid", rao_blackwell=True),
 }
-N_LEVELS, N_SWEEPS, N_RUNS = (
-    (100, [400, 800, 1600, 3200, 6400], 20) if full else (50, [400, 800], 5)
-)
+N_LEVELS, N_SWEEPS, N_RUNS = 50, [400, 800], 5
+if full:
+    N_LEVELS, N_SWEEPS, N_RUNS = 100, [400, 800, 1600, 3200, 6400], 20
 
 
 def estimates(move, n_sweeps, seed):
@@ -79,31 +76,21 @@ def estimates(move, n_sweeps, seed):
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        run = (
-            RTS(10, N_LEVELS, n_sweeps, transition=move, random_state=seed)
-            .fit(path)
-            .run_
-        )
-        fitted = [reading.fit(run) for reading in READINGS.values()]
-    return [
-        (
-            estimator.log_partition_,
-            estimator.converged_,
-            interval[0] <= 0 <= interval[1],
-        )
-        for estimator, interval in (
-            (estimator, estimator.log_partition_interval_)
-            for estimator in fitted
-        )
-    ]
+        settings = {"transition": move, "random_state": seed}
+        rts = RTS(10, N_LEVELS, n_sweeps, **settings).fit(path)
+        fitted = [reading.fit(rts.run_) for reading in READINGS.values()]
+    read = []
+    for estimator in fitted:
+        low, high = estimator.log_partition_interval_
+        covers = low <= 0 <= high
+        read.append((estimator.log_partition_, estimator.converged_, covers))
+    return read
 
 
-found = {
-    name: np.array(
-        [[estimates(move, n, seed) for seed in range(N_RUNS)] for n in N_SWEEPS]
-    )
-    for name, move in MOVES.items()
-}  # (budgets, runs, methods, 3)
+found = {}  # (budgets, runs, methods, 3)
+for name, move in MOVES.items():
+    runs = [[estimates(move, n, i) for i in range(N_RUNS)] for n in N_SWEEPS]
+    found[name] = np.array(runs)
 
 # %%
 # Bias, spread and RMSE in nats
@@ -113,38 +100,25 @@ found = {
 # these runs raise an alarm: chains have not crossed the ladder, groups of them
 # lie in different modes, or climbs have found a region that chains hardly met.
 
-print(
-    "sweeps | moves        | reading       |  bias | spread | RMSE | converged"
-    " | cover"
-)
+head = "sweeps | moves        | reading       |  bias | spread | RMSE"
+print(head, "| converged | cover")
 for name, values in found.items():
-    for n, (of_budget, trusted, covered) in zip(
-        N_SWEEPS, np.moveaxis(values, 3, 1)
-    ):
-        for reading, column, good, right in zip(
-            READINGS, of_budget.T, trusted.T, (trusted * covered).T
-        ):
+    for n, of_runs in zip(N_SWEEPS, values):
+        of_budget, trusted, covered = np.moveaxis(of_runs, 2, 0)
+        counts = trusted.sum(axis=0), (trusted * covered).sum(axis=0)
+        for reading, column, good, right in zip(READINGS, of_budget.T, *counts):
+            bias, spread = column.mean(), column.std(ddof=1)
             rmse = np.sqrt(np.mean(column**2))
-            print(
-                f"{n:6d} | {name:12} | {reading:13} | {column.mean():+.2f} |"
-                f" {column.std(ddof=1):6.2f} | {rmse:.2f} |"
-                f" {int(good.sum()):2d} of {N_RUNS:2d}  |"
-                f" {int(right.sum()):2d} of {int(good.sum()):2d}"
-            )
+            line = f"{n:6d} | {name:12} | {reading:13} | {bias:+.2f} |"
+            line += f" {spread:6.2f} | {rmse:.2f} | {good:2.0f} of {N_RUNS:2d}"
+            print(f"{line}  | {right:2.0f} of {good:2.0f}")
 
 for name, values in found.items():
     figure, axis = plt.subplots(figsize=(5, 4), layout="constrained")
-    for i, reading in enumerate(READINGS):
-        axis.loglog(
-            N_SWEEPS,
-            np.sqrt(np.mean(values[:, :, i, 0] ** 2, axis=1)),
-            "o-",
-            ms=4,
-            label=reading,
-        )
-    axis.set(
-        title=name, xlabel="sweeps of ten chains", ylabel="RMSE of log Z (nats)"
-    )
+    rmse = np.sqrt(np.mean(values[..., 0] ** 2, axis=1))
+    axis.loglog(N_SWEEPS, rmse, "o-", ms=4, label=list(READINGS))
+    axis.set(xlabel="sweeps of ten chains", ylabel="RMSE of log Z (nats)")
+    axis.set_title(name)
     axis.set_xticks(N_SWEEPS, N_SWEEPS)
     axis.set_xticks([], minor=True)
     axis.legend(fontsize="small", ncols=2)

@@ -39,14 +39,12 @@ if weights and train:
     bits = np.load(train, allow_pickle=False)["train"]
     mean = (np.unpackbits(bits, axis=1).sum(axis=0) + 1) / (len(bits) + 2)
     names = ("components", "intercept_visible", "intercept_hidden")
-    rbm = BernoulliRBM.from_parameters(
-        *(parameters[name] for name in names), visible_mean=mean
-    )
+    given = [parameters[name] for name in names]
+    rbm = BernoulliRBM.from_parameters(*given, visible_mean=mean)
 else:
     digits = (load_digits().data > 7).astype(float)
-    rbm = BernoulliRBM(10, learning_rate=0.05, n_iter=100, random_state=0).fit(
-        digits
-    )
+    rbm = BernoulliRBM(10, learning_rate=0.05, n_iter=100, random_state=0)
+    rbm.fit(digits)
 n_levels, n_chains, n_sweeps = 100, 100, 50
 path = rbm.path().with_ladder(make_ladder("linear", n_levels))
 checked = np.arange(0, n_levels, 11)
@@ -72,42 +70,37 @@ def initialise(rao_blackwell, n_rounds=8):
         stream = Stream(stream_key(0)).of("round", i)
         # Redraws, sweeps between two of them, and records: none are needed.
         order = (n_sweeps, 1, n_sweeps)
-        left = temper(
-            path, Gibbs(), Chains(state, (), levels), -log_z, *order, stream
-        )
+        chains = Chains(state, (), levels)
+        left = temper(path, Gibbs(), chains, -log_z, *order, stream)
         state = left.chains.state
-        log_c = (
-            logsumexp(log_q_sums(left.q_sums), axis=0)
-            if rao_blackwell
-            else np.log(left.counts.sum(axis=0) + 0.1)
-        )
+        log_c = np.log(left.counts.sum(axis=0) + 0.1)
+        if rao_blackwell:
+            log_c = logsumexp(log_q_sums(left.q_sums), axis=0)
         log_z = log_z + log_c - log_c[0]
         history.append((log_z, log_c - logsumexp(log_c)))
     return history
 
 
 smooth, counted = initialise(True), initialise(False)
-for i, ((log_z, log_c), (log_z_counts, _)) in enumerate(
-    zip(smooth, counted), start=1
-):
+for i, ((log_z, log_c), (by_counts, _)) in enumerate(zip(smooth, counted)):
     uneven = np.abs(n_levels * np.exp(log_c) - 1).max()
-    print(
-        f"round {i}: log Z = {log_z[-1]:8.3f} (counts:"
-        f" {log_z_counts[-1]:8.3f}), "
-        f"largest |K c_k - 1| = {uneven:.2f}; exact log Z = {exact[-1]:.3f}"
-    )
+    line = f"round {i + 1}: log Z = {log_z[-1]:8.3f} (counts:"
+    line += f" {by_counts[-1]:8.3f}), largest |K c_k - 1| = {uneven:.2f}"
+    print(f"{line}; exact log Z = {exact[-1]:.3f}")
 
 # %%
 # The picture
 # -----------
 
-figure, axes = plt.subplots(
-    2, 2, figsize=(9, 6), sharex=True, sharey="row", layout="constrained"
-)
-for column, history, title in (
-    (0, smooth, "Rao-Blackwellised"),
-    (1, counted, "counts + 0.1"),
-):
+looks = {
+    "figsize": (9, 6),
+    "sharex": True,
+    "sharey": "row",
+    "layout": "constrained",
+}
+figure, axes = plt.subplots(2, 2, **looks)
+histories = {"Rao-Blackwellised": smooth, "counts + 0.1": counted}
+for column, (title, history) in enumerate(histories.items()):
     for i in (0, 1, 3, 7):
         log_z, log_c = history[i]
         axes[0, column].plot(path.ladder, log_z, label=f"round {i + 1}")

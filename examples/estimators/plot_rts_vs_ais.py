@@ -36,29 +36,23 @@ from sklpf import AIS, RTS, BernoulliRBM, Exact, ParallelTempering
 from sklpf.partition import RAISE
 from sklpf.testing import find_shared_data
 
-full = os.environ.get("SKLPF_FULL") == "1" and find_shared_data(
-    "rbm/mnist_cd25_500.npz"
-)
+file = find_shared_data("rbm/mnist_cd25_500.npz")
+full = os.environ.get("SKLPF_FULL") == "1" and file is not None
 if full:
-    parameters = np.load(
-        find_shared_data("rbm/mnist_cd25_500.npz"), allow_pickle=False
-    )
+    parameters = np.load(file, allow_pickle=False)
     mnist = np.load(find_shared_data("binary/mnist.npz"), allow_pickle=False)
-    train, test = (
-        np.unpackbits(mnist[part], axis=1) for part in ("train", "test")
-    )
+    train = np.unpackbits(mnist["train"], axis=1)
+    test = np.unpackbits(mnist["test"], axis=1)
     names = ("components", "intercept_visible", "intercept_hidden")
     mean = (train.sum(axis=0) + 1) / (len(train) + 2)
-    rbm = BernoulliRBM.from_parameters(
-        *(parameters[name] for name in names), visible_mean=mean
-    )
+    given = [parameters[name] for name in names]
+    rbm = BernoulliRBM.from_parameters(*given, visible_mean=mean)
     budgets, n_repeats = [1000, 3162, 10_000, 31_623, 100_000], 10
 else:
     digits = (load_digits().data > 7).astype(float)
     train, test = digits[:1500], digits[1500:]
-    rbm = BernoulliRBM(
-        20, learning_rate=0.1, n_iter=100, batch_size=100, random_state=0
-    ).fit(train)
+    settings = {"learning_rate": 0.1, "n_iter": 100, "batch_size": 100}
+    rbm = BernoulliRBM(20, **settings, random_state=0).fit(train)
     budgets, n_repeats = [100, 300, 1000], 4
 
 # %%
@@ -68,21 +62,22 @@ else:
 # Data are not samples of the model, so its number is conservative, but not a
 # bound.
 
+
+def reverse(n, seed):
+    rows = np.random.default_rng(seed).choice(test, 10, replace=False)
+    return RAISE(10, 10, n + 1, starts=rows, random_state=seed, n_jobs=2)
+
+
+def tempering(n, seed):
+    return ParallelTempering(5, 20, n, random_state=seed, n_jobs=2)
+
+
 METHODS = {
     "AIS": lambda n, seed: AIS(100, n + 1, random_state=seed, n_jobs=2),
     "RTS": lambda n, seed: RTS(100, 100, n, random_state=seed, n_jobs=2),
-    "RAISE": lambda n, seed: RAISE(
-        10, 10, n + 1, starts=draw_rows(seed), random_state=seed, n_jobs=2
-    ),
-    "ParallelTempering": lambda n, seed: ParallelTempering(
-        5, 20, n, random_state=seed, n_jobs=2
-    ),
+    "RAISE": reverse,
+    "ParallelTempering": tempering,
 }
-
-
-def draw_rows(seed):
-    return np.random.default_rng(seed).choice(test, 10, replace=False)
-
 
 values, seconds, trusted = {}, {}, {}
 for n_sweeps in budgets:
@@ -94,18 +89,13 @@ for n_sweeps in budgets:
                 # The table's last column counts them.
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 estimator = make(n_sweeps, seed).fit(rbm)
-            runs.append(
-                (
-                    estimator.log_partition_,
-                    time.process_time() - started,
-                    estimator.converged_,
-                )
-            )
-        (
-            values[method, n_sweeps],
-            seconds[method, n_sweeps],
-            trusted[method, n_sweeps],
-        ) = np.array(runs).T
+            took = time.process_time() - started
+            found = estimator.log_partition_, took, estimator.converged_
+            runs.append(found)
+        of_all = np.array(runs).T
+        values[method, n_sweeps] = of_all[0]
+        seconds[method, n_sweeps] = of_all[1]
+        trusted[method, n_sweeps] = of_all[2]
 
 # %%
 # Means and errors
@@ -120,14 +110,10 @@ rmse = {
 print(f"true log Z {truth:.3f}; {n_repeats} repeats of 100 chains")
 print("| method | sweeps | mean | RMSE | median seconds | converged |")
 print("|---|---|---|---|---|---|")
-for (method, n_sweeps), runs in values.items():
-    print(
-        f"| {method} | {n_sweeps} | {runs.mean():.3f} |"
-        f" {rmse[method, n_sweeps]:.3f} |"
-        f" {np.median(seconds[method, n_sweeps]):.2f} |"
-        f" {int(trusted[method, n_sweeps].sum())} of"
-        f" {n_repeats} |"
-    )
+for key, runs in values.items():
+    took, n_trusted = np.median(seconds[key]), int(trusted[key].sum())
+    line = f"| {key[0]} | {key[1]} | {runs.mean():.3f} | {rmse[key]:.3f} |"
+    print(f"{line} {took:.2f} | {n_trusted} of {n_repeats} |")
 for method in ("RTS", "ParallelTempering"):
     ratios = [(rmse["AIS", n] / rmse[method, n]) ** 2 for n in budgets]
     costs = [
@@ -135,13 +121,10 @@ for method in ("RTS", "ParallelTempering"):
         for n in budgets
     ]
     sweeps = ", ".join(f"{ratio:.1f}" for ratio in ratios)
-    times = ", ".join(
-        f"{ratio / cost:.1f}" for ratio, cost in zip(ratios, costs)
-    )
-    print(
-        f"for equal RMSE AIS needs about {sweeps} times the sweeps of {method}"
-        f" and {times} times its seconds at {budgets}"
-    )
+    pairs = zip(ratios, costs)
+    times = ", ".join(f"{ratio / cost:.1f}" for ratio, cost in pairs)
+    print(f"for equal RMSE AIS needs {sweeps} times the sweeps of {method}")
+    print(f"and {times} times its seconds, at {budgets}")
 
 # %%
 # The pictures
@@ -155,18 +138,10 @@ for method in METHODS:
     left.errorbar(budgets, means, spread, fmt="o-", capsize=3, label=method)
     right.plot(budgets, [rmse[method, n] for n in budgets], "o-", label=method)
 left.axhline(truth, color="k", lw=0.8, ls=":", label="truth")
-left.set(
-    xscale="log",
-    xlabel="sweeps of each of 100 chains",
-    ylabel="log Z: mean ± standard deviation",
-)
-right.set(
-    xscale="log",
-    yscale="log",
-    xlabel="sweeps of each of 100 chains",
-    ylabel="RMSE (nats)",
-)
+left.set(xscale="log", ylabel="log Z: mean ± standard deviation")
+right.set(xscale="log", yscale="log", ylabel="RMSE (nats)")
 for axis, name in ((left, "values"), (right, "errors")):
+    axis.set_xlabel("sweeps of each of 100 chains")
     axis.legend()
     axis.figure.savefig(f"rts_vs_ais_{name}.png", dpi=110)
 

@@ -82,12 +82,8 @@ NAMES = ("no planet", "one planet", "two planets")
 fitted, paths = {}, {}
 for n_planets in (0, 1, 2):
     name = NAMES[n_planets]
-    paths[name] = from_prior_transform(
-        log_likelihood,
-        prior_transform(n_planets),
-        2 + 3 * n_planets,
-        vectorized=True,
-    )
+    given = log_likelihood, prior_transform(n_planets), 2 + 3 * n_planets
+    paths[name] = from_prior_transform(*given, vectorized=True)
     fitted[name] = AdaptiveSMC(random_state=0).fit(paths[name])
 comparison = compare_evidence(fitted)
 print(comparison.summary())
@@ -104,15 +100,13 @@ ComparisonDisplay.from_result(comparison)
 # with two planets, of the one whose signal is larger.
 
 # sphinx_gallery_thumbnail_number = 2
-figure, (left, right) = plt.subplots(
-    1, 2, figsize=(9, 3.6), width_ratios=(2, 1), layout="constrained"
-)
+looks = {"figsize": (9, 3.6), "width_ratios": (2, 1), "layout": "constrained"}
+figure, (left, right) = plt.subplots(1, 2, **looks)
 posterior = {}
 for name in ("one planet", "two planets"):
     draws = fitted[name].result_.draws.resample().points
-    posterior[name] = np.column_stack(
-        list(paths[name].constrain(draws).values())
-    )
+    parameters = paths[name].constrain(draws)
+    posterior[name] = np.column_stack(list(parameters.values()))
 times = np.linspace(t.min(), t.max(), 400)
 x = posterior["one planet"][:30]
 curves = x[:, :1] + velocity(times, *x[:, 2:].T[:, :, np.newaxis])

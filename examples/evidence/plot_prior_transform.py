@@ -56,9 +56,8 @@ models = {
 }
 fitted, paths = {}, {}
 for name, (transform, n_dimensions) in models.items():
-    paths[name] = from_prior_transform(
-        log_likelihood, transform, n_dimensions, vectorized=True
-    )
+    given = log_likelihood, transform, n_dimensions
+    paths[name] = from_prior_transform(*given, vectorized=True)
     fitted[name] = SMC(n_temperatures=60, random_state=0).fit(paths[name])
 comparison = compare_evidence(fitted)
 print(comparison.summary())
@@ -73,10 +72,8 @@ for name, variance in variances.items():
     covariance = np.diag(errors**2) + variance
     exact = stats.multivariate_normal(np.zeros(8), covariance).logpdf(effects)
     off = fitted[name].log_partition_ - exact
-    print(
-        f"{name}: off by {off:+.3f} +-"
-        f" {fitted[name].log_partition_std_error_:.3f} nats"
-    )
+    error = fitted[name].log_partition_std_error_
+    print(f"{name}: off by {off:+.3f} +- {error:.3f} nats")
 
 ComparisonDisplay.from_result(comparison)
 
@@ -99,14 +96,8 @@ for place, name in enumerate(("unrelated", "related")):
     theta = np.column_stack(list(paths[name].constrain(draws).values()))
     low, middle, high = np.percentile(theta, [5, 50, 95], axis=0)
     at = np.arange(8) + 0.25 * place
-    axes.errorbar(
-        at,
-        middle,
-        [middle - low, high - middle],
-        fmt="o",
-        capsize=3,
-        label=name,
-    )
+    spread = [middle - low, high - middle]
+    axes.errorbar(at, middle, spread, fmt="o", capsize=3, label=name)
 axes.plot(np.arange(8) + 0.12, effects, "k_", markersize=14, label="data")
 axes.set_xticks(np.arange(8), list("ABCDEFGH"))
 axes.set(xlabel="school", ylabel="effect, 90 % of the posterior")

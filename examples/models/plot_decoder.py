@@ -118,12 +118,11 @@ for _ in range(n_epochs):
 # from draws of the prior, and with `encoder=` also at its mean: both must
 # agree.
 
-vae = from_decoder(decoder, n_latents, pullback=pullback, random_state=0)
+given = {"n_latents": n_latents, "pullback": pullback}
+vae = from_decoder(decoder, **given, random_state=0)
 from_prior = vae.score_samples(X_test)
 errors = vae.partition_estimator_.log_partition_std_error_
-encoded = from_decoder(
-    decoder, n_latents, pullback=pullback, encoder=encoder, random_state=1
-)
+encoded = from_decoder(decoder, **given, encoder=encoder, random_state=1)
 from_encoder = encoded.score_samples(X_test)
 difference = np.abs(from_encoder - from_prior)
 print(f"largest difference of both: {difference.max():.2f} nats")
@@ -145,31 +144,25 @@ importance = logsumexp(log_weights, axis=0) - np.log(n_draws)
 
 print(f"encoder's bound:       {bound.mean():.2f} nats a row")
 print(f"importance weighting:  {importance.mean():.2f}")
-print(
-    f"from_decoder:          {from_prior.mean():.2f},"
-    f" each row ± {errors.max():.2f}"
-)
+rows = f"each row ± {errors.max():.2f}"
+print(f"from_decoder:          {from_prior.mean():.2f}, {rows}")
 
 # %%
 # Beside an RBM
 # -------------
 # Any two models can be compared by likelihoods of the same rows.
 
-rbm = BernoulliRBM(50, learning_rate=0.05, n_iter=60, random_state=0).fit(
-    X_train
-)
+rbm = BernoulliRBM(50, learning_rate=0.05, n_iter=60, random_state=0)
+rbm.fit(X_train)
 print(rbm.score_interval(X_test))
 print(compare(vae, rbm, X_test))
 
 # %%
 fig, ax = plt.subplots()
 order = np.argsort(from_prior)
-ax.errorbar(
-    np.arange(len(order)),
-    from_prior[order],
-    2 * errors[order],
-    label="from_decoder",
-)
+places = np.arange(len(order))
+half_widths = 2 * errors[order]
+ax.errorbar(places, from_prior[order], half_widths, label="from_decoder")
 ax.plot(importance[order], "^", label="importance weighting, 1000 draws")
 ax.plot(bound[order], ".", label="encoder's bound")
 ax.set(xlabel="test row", ylabel="log p(x), nats")

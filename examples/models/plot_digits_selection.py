@@ -35,16 +35,10 @@ from sklearn.preprocessing import Binarizer
 
 from sklpf import BernoulliRBM
 
-X_train, X_test = train_test_split(
-    load_digits().data, test_size=0.25, random_state=0
-)
-rbm = BernoulliRBM(
-    learning_rate=0.05,
-    n_iter=60,
-    average=True,
-    random_state=0,
-    on_nonconvergence="nan",
-)
+X = load_digits().data
+X_train, X_test = train_test_split(X, test_size=0.25, random_state=0)
+settings = {"learning_rate": 0.05, "n_iter": 60}
+rbm = BernoulliRBM(on_nonconvergence="nan", random_state=0, **settings)
 pipeline = make_pipeline(Binarizer(threshold=7), rbm)
 sizes = {"bernoullirbm__n_components": [4, 16, 64]}
 search = GridSearchCV(pipeline, sizes, cv=3).fit(X_train)
@@ -55,10 +49,8 @@ search = GridSearchCV(pipeline, sizes, cv=3).fit(X_train)
 # The sampling error over test rows and the error of log Z, which all rows
 # share, are combined in the ± column.
 
-print(
-    "        model | test log-likelihood ± error |     log Z [95 % interval] |"
-    " how"
-)
+head = "        model | test log-likelihood ± error |     log Z"
+print(head, "[95 % interval] | how")
 intervals = {}
 for candidate in search.cv_results_["params"]:
     model = pipeline.set_params(**candidate).fit(X_train)
@@ -66,19 +58,14 @@ for candidate in search.cv_results_["params"]:
     interval = fitted.score_interval(model[0].transform(X_test))
     intervals[str(fitted.n_components)] = interval
     low, high = fitted.log_partition_interval_
-    print(
-        f"{fitted.n_components:>3} hidden"
-        f"{' *' if candidate == search.best_params_ else '  ':>3}"
-        f" | {interval.mean:>18.2f} ± "
-        f"{interval.combined[1] - interval.mean:<6.2f}"
-        f" | {fitted.log_partition_:>7.3f} [{low:.3f}, {high:.3f}]"
-        f" | {fitted.partition_estimator_.result_.method}"
-    )
-print(
-    f"* selected by {search.cv} folds of cross-validated log-likelihood,"
-    f" {search.best_score_:.2f}"
-    " nats per image"
-)
+    star = "*" if candidate == search.best_params_ else " "
+    error = interval.combined[1] - interval.mean
+    line = f"{fitted.n_components:>3} hidden  {star}"
+    line += f" | {interval.mean:>18.2f} ± {error:<6.2f}"
+    line += f" | {fitted.log_partition_:>7.3f} [{low:.3f}, {high:.3f}]"
+    print(f"{line} | {fitted.partition_estimator_.result_.method}")
+chosen_by = f"{search.cv} folds of cross-validated log-likelihood"
+print(f"* selected by {chosen_by}, {search.best_score_:.2f} nats per image")
 
 # %%
 # Ten seeds, two ways of training
@@ -102,31 +89,24 @@ warnings.filterwarnings("ignore", message="training has not settled")
 fits = {"last weights": [], "averaged": []}
 for seed in range(10):
     for name, found in fits.items():
-        rbm = BernoulliRBM(
-            64,
-            learning_rate=0.05,
-            n_iter=60,
-            average=name == "averaged",
-            random_state=seed,
-        ).fit(train)
+        average = name == "averaged"
+        rbm = BernoulliRBM(64, average=average, random_state=seed, **settings)
+        rbm.fit(train)
         found.append((reconstruction_error(rbm, test), rbm.score(test)))
 last, averaged = (np.array(found) for found in fits.values())
 n_better = np.sum(averaged[:, 1] > last[:, 1])
 n_misled = np.sum(last[:, 0] < averaged[:, 0])
 gain = np.mean(averaged[:, 1] - last[:, 1])
-print(
-    f"averaging gains {gain:.1f} nats per image, and wins with {n_better} of 10"
-    " "
-    f"seeds;\nthe reconstruction error prefers the last weights with {n_misled}"
-)
+wins = f"wins with {n_better} of 10 seeds"
+print(f"averaging gains {gain:.1f} nats per image, and {wins};")
+print(f"the reconstruction error prefers the last weights with {n_misled}")
 
 # %%
 # The picture
 # -----------
 
-figure, axes = plt.subplots(
-    1, 3, figsize=(9, 3.2), width_ratios=[0.8, 1.2, 0.9], layout="constrained"
-)
+looks = {"figsize": (9, 3.2), "width_ratios": [0.8, 1.2, 0.9]}
+figure, axes = plt.subplots(1, 3, **looks, layout="constrained")
 for units, interval in intervals.items():
     axes[0].plot([units] * 2, interval.combined, "C0-", linewidth=2)
     axes[0].plot(units, interval.mean, "C0o")
@@ -147,9 +127,8 @@ mosaic = mosaic.swapaxes(1, 2).reshape(50, 60)
 axes[2].imshow(mosaic, cmap="gray_r")
 axes[2].set_axis_off()
 axes[2].set_title("samples of the selected model", fontsize=10)
-figure.savefig(
-    sys.argv[1] if len(sys.argv) > 1 else "digits_log_likelihood.png", dpi=120
-)
+file = sys.argv[1] if len(sys.argv) > 1 else "digits_log_likelihood.png"
+figure.savefig(file, dpi=120)
 
 # %%
 # Of these sizes 64 units, the largest, are best: 1.5 nats an image better than

@@ -26,19 +26,19 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 import numpy as np
 from scipy.optimize import linear_sum_assignment
-from sklearn.decomposition import (
-    LatentDirichletAllocation as TheirLatentDirichletAllocation,
-)
+from sklearn.decomposition import LatentDirichletAllocation as TheirLDA
 
 from sklpf import LatentDirichletAllocation, compare
 from sklpf.datasets import make_bars_corpus
 from sklpf.interop import from_gensim, from_sklearn, from_tomotopy
 
-X, true_topics, _ = make_bars_corpus(
-    550, n_tokens=60, doc_topic_prior=0.2, background=0.05, random_state=0
-)
+alpha, eta = 0.2, 0.1
+settings = {"n_tokens": 60, "doc_topic_prior": alpha, "background": 0.05}
+X, true_topics, _ = make_bars_corpus(550, **settings, random_state=0)
 train, test = X[:500], X[500:]
-n_topics, alpha, eta = len(true_topics), 0.2, 0.1
+n_topics = len(true_topics)
+options = {"learning_method": "online", "max_iter": 20, "random_state": 0}
+options |= {"doc_topic_prior": alpha, "topic_word_prior": eta}
 words = [f"word {i}" for i in range(X.shape[1])]
 
 
@@ -56,14 +56,7 @@ def texts(X):
 
 
 def fit_sklearn():
-    lda = TheirLatentDirichletAllocation(
-        n_topics,
-        doc_topic_prior=alpha,
-        topic_word_prior=eta,
-        learning_method="online",
-        max_iter=20,
-        random_state=0,
-    ).fit(train)
+    lda = TheirLDA(n_topics, **options).fit(train)
     return from_sklearn(lda, random_state=0), lda.perplexity
 
 
@@ -75,19 +68,14 @@ def fit_gensim():
         return list(Sparse2Corpus(X.T))
 
     names = dict(enumerate(words))
-    lda = LdaModel(
-        corpus(train),
-        n_topics,
-        id2word=names,
-        alpha=alpha,
-        eta=eta,
-        passes=20,
-        chunksize=128,
-        random_state=0,
-    )
-    return from_gensim(
-        lda, vocabulary=words, random_state=0
-    ), lambda X: 2 ** -lda.log_perplexity(corpus(X))
+    options = {"alpha": alpha, "eta": eta, "passes": 20, "chunksize": 128}
+    options |= {"id2word": names, "random_state": 0}
+    lda = LdaModel(corpus(train), n_topics, **options)
+
+    def perplexity(X):
+        return 2 ** -lda.log_perplexity(corpus(X))
+
+    return from_gensim(lda, vocabulary=words, random_state=0), perplexity
 
 
 def fit_tomotopy():
@@ -106,14 +94,7 @@ def fit_tomotopy():
 
 
 def fit_sklpf():
-    lda = LatentDirichletAllocation(
-        n_topics,
-        doc_topic_prior=alpha,
-        topic_word_prior=eta,
-        learning_method="online",
-        max_iter=20,
-        random_state=0,
-    ).fit(train)
+    lda = LatentDirichletAllocation(n_topics, **options).fit(train)
     return lda, lda.perplexity
 
 
@@ -146,11 +127,8 @@ models = {name: model for name, (model, _) in fitted.items()}
 # a likelihood of the words with one draw of their topics. Only the
 # log-likelihood of a document does not depend on the other documents.
 
-print(
-    "| library | perplexity by itself, 50 documents | the first 5 of them | by"
-    " the log-likelihood,"
-    " 50 | 5 |"
-)
+head = "| library | perplexity by itself, 50 documents | the first 5 of them"
+print(head, "| by the log-likelihood, 50 | 5 |")
 print("|---|---|---|---|---|")
 for name, (all_, few) in own.items():
     values = models[name].score_samples(test)
@@ -164,27 +142,18 @@ for name, (all_, few) in own.items():
 # scores. The true topics are compared too: no model can be better than these by
 # more than chance.
 
-truth = LatentDirichletAllocation.from_topics(
-    true_topics, alpha, random_state=0
-)
+from_topics = LatentDirichletAllocation.from_topics
+truth = from_topics(true_topics, alpha, random_state=0)
 print(compare({**models, "the truth": truth}, test))
 
 _, right = plt.subplots(figsize=(5, 3), layout="constrained")
 _, left = plt.subplots(figsize=(5, 3), layout="constrained")
 places = np.arange(len(own))
-left.plot([all_ for all_, _ in own.values()], places, "o", label="50 documents")
-left.plot(
-    [few for _, few in own.values()],
-    places,
-    "s",
-    mfc="none",
-    label="the first 5 of them",
-)
-left.set(
-    xscale="log",
-    xlabel="perplexity, by the library itself",
-    title="What each library says",
-)
+of_all, of_few = np.array(list(own.values())).T
+left.plot(of_all, places, "o", label="50 documents")
+left.plot(of_few, places, "s", mfc="none", label="the first 5 of them")
+left.set(xscale="log", xlabel="perplexity, by the library itself")
+left.set_title("What each library says")
 left.set_xticks([10, 20, 50, 100, 200], labels=["10", "20", "50", "100", "200"])
 left.minorticks_off()
 left.legend(loc="upper right")
@@ -193,10 +162,9 @@ for place, model in zip(places, models.values()):
     right.plot(difference.combined, [place, place], "C0-", lw=2)
     right.plot(difference.mean, place, "C0o")
 right.axvline(0, color="0.5", ls="--")
-right.set(
-    xlabel="log-likelihood less that of the true topics\n(nats a document)",
-    title="The same 50 documents, one scale",
-)
+of_true = "log-likelihood less that of the true topics"
+right.set_xlabel(f"{of_true}\n(nats a document)")
+right.set_title("The same 50 documents, one scale")
 for axis, name in ((left, "own"), (right, "one_scale")):
     axis.set_yticks(places, own)
     axis.set_ylim(len(own) - 0.5, -0.5)
@@ -207,13 +175,9 @@ for axis, name in ((left, "own"), (right, "one_scale")):
 # ----------
 # One row for each library, below the true topics.
 
-figure, axes = plt.subplots(
-    len(own) + 1,
-    n_topics,
-    figsize=(n_topics, 1.1 * (len(own) + 1)),
-    layout="constrained",
-    squeeze=False,
-)
+n_rows = len(own) + 1
+looks = {"figsize": (n_topics, 1.1 * n_rows), "layout": "constrained"}
+figure, axes = plt.subplots(n_rows, n_topics, squeeze=False, **looks)
 rows = {
     "truth": true_topics,
     **{name: models[name].components_ for name in own},

@@ -42,9 +42,8 @@ print(f"one Gaussian:                 {gaussian.logpdf(X_test).mean():.3f}")
 # Held-out rows beside new ones
 # -----------------------------
 
-fig, axes = plt.subplots(
-    1, 2, figsize=(7, 3.5), sharex=True, sharey=True, layout="constrained"
-)
+looks = {"figsize": (7, 3.5), "sharex": True, "sharey": True}
+fig, axes = plt.subplots(1, 2, **looks, layout="constrained")
 drawn = rbm.sample(3000, random_state=0)
 for ax, rows, title in zip(axes, (X_test, drawn), ("held-out rows", "drawn")):
     ax.plot(rows[:, 0], rows[:, 1], ".", markersize=2)

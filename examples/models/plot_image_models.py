@@ -37,19 +37,17 @@ from sklpf.datasets import make_patches
 from sklpf.testing import find_shared_data
 
 full = os.environ.get("SKLPF_FULL") == "1"
-size, d, n_train, n_test, n_rows = (
-    (16, 36, 10_000, 1000, 100) if full else (8, 8, 1500, 500, 5)
-)
+size, d, n_train, n_test, n_rows = 8, 8, 1500, 500, 5
+if full:
+    size, d, n_train, n_test, n_rows = 16, 36, 10_000, 1000, 100
 file = find_shared_data("natural/images.npz") if full else None
 if file is None:
     images = [image.mean(axis=2) for image in load_sample_images().images]
 else:
     with np.load(file) as archive:
-        images = (
-            list(archive["images"])
-            if "images" in archive
-            else [archive[name] for name in archive]
-        )
+        images = [archive[name] for name in archive]
+        if "images" in archive:
+            images = list(archive["images"])
 patches = make_patches(images, size, n_train, d, n_test=n_test, random_state=0)
 X_train, X_test = patches.X_train, patches.X_test
 
@@ -64,26 +62,22 @@ X_train, X_test = patches.X_train, patches.X_test
 # Without ``tol`` log Z is not estimated after every pass.
 passes = {} if full else {"max_iter": 15, "tol": None}
 gaussian = GaussianMixture(1, reg_covar=0).fit(X_train).score_samples(X_test)
+passes["random_state"] = 0
+laplace = ProductOfExperts(4 * d, "laplace", **passes)
+student = ProductOfExperts(4 * d, **passes)
+complete = ProductOfExperts(algorithm="ml", random_state=0)
 models = {
     "mixture of 8 Gaussians (scikit-learn)": GaussianMixture(8, random_state=0),
     f"linear generative, Laplace, {d}": LinearGenerativeModel(random_state=0),
-    f"product of Laplace, {4 * d}": ProductOfExperts(
-        4 * d, "laplace", random_state=0, **passes
-    ),
-    f"product of Student-t, {d}": ProductOfExperts(
-        algorithm="ml", random_state=0
-    ),
-    f"product of Student-t, {4 * d}": ProductOfExperts(
-        4 * d, random_state=0, **passes
-    ),
-    "mean-covariance RBM": MeanCovarianceRBM(random_state=0, **passes),
+    f"product of Laplace, {4 * d}": laplace,
+    f"product of Student-t, {d}": complete,
+    f"product of Student-t, {4 * d}": student,
+    "mean-covariance RBM": MeanCovarianceRBM(**passes),
     "bilinear generative": BilinearGenerativeModel(random_state=0),
 }
 gains = {}
-print(
-    f"{'model':>40} | nats a row |  gain ± error | Monte Carlo | fit, score (s)"
-    " | trusted"
-)
+head = f"{'model':>40} | nats a row |  gain ± error | Monte Carlo"
+print(head, "| fit, score (s) | trusted")
 for name, model in models.items():
     rows = slice(n_rows if "generative" in name else None)
     with warnings.catch_warnings(record=True) as caught:
@@ -95,25 +89,15 @@ for name, model in models.items():
         scored = time.process_time()
     gain = values - gaussian[rows]
     gains[name] = gain.mean(), gain.std(ddof=1) / np.sqrt(len(gain))
-    result = getattr(
-        getattr(model, "partition_estimator_", None), "result_", None
-    )
-    error = (
-        0.0
-        if result is None
-        else result.diagnostics.get("mean_std_error", result.std_error)
-    )
-    trusted = (
-        1.0
-        if result is None
-        else np.mean(result.diagnostics.get("converged", result.converged))
-    )
-    print(
-        f"{name:>40} | {values.mean():10.2f} | {gain.mean():5.2f} ±"
-        f" {gains[name][1]:.2f} |"
-        f" {error:11.3f} | {fitted - began:6.1f} {scored - fitted:6.1f} |"
-        f" {trusted:.0%}"
-    )
+    error, trusted = 0.0, 1.0
+    estimator = getattr(model, "partition_estimator_", None)
+    if estimator is not None:
+        result = estimator.result_
+        error = result.diagnostics.get("mean_std_error", result.std_error)
+        trusted = np.mean(result.diagnostics.get("converged", result.converged))
+    line = f"{name:>40} | {values.mean():10.2f} | {gain.mean():5.2f} ±"
+    line += f" {gains[name][1]:.2f} | {error:11.3f} | {fitted - began:6.1f}"
+    print(f"{line} {scored - fitted:6.1f} | {trusted:.0%}")
 
 # %%
 # Likelihood against size
@@ -127,17 +111,14 @@ for expert, name in (("laplace", "Laplace"), ("student_t", "Student-t")):
     for n_components in sizes:
         model = models.get(f"product of {name}, {n_components}")
         if model is None:
-            model = ProductOfExperts(
-                n_components, expert, random_state=0, **passes
-            )
+            model = ProductOfExperts(n_components, expert, **passes)
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
                 model.fit(X_train)
         for rows, X in (("training", X_train), ("test", X_test)):
             interval = model.score_interval(X)
-            curves.setdefault((name, rows), []).append(
-                (interval.mean, *interval.partition)
-            )
+            points = curves.setdefault((name, rows), [])
+            points.append((interval.mean, *interval.partition))
 
 # %%
 # Plots
@@ -152,15 +133,10 @@ left.invert_yaxis()
 left.set_xlabel("gain over the Gaussian (nats a row)")
 for (name, rows), points in curves.items():
     mean, low, high = np.array(points).T
-    right.errorbar(
-        sizes,
-        mean,
-        [mean - low, high - mean],
-        marker="o",
-        label=f"{name}, {rows} rows",
-        color="tab:blue" if name == "Laplace" else "tab:orange",
-        linestyle="-" if rows == "test" else ":",
-    )
+    color = "tab:blue" if name == "Laplace" else "tab:orange"
+    looks = {"color": color, "linestyle": "-" if rows == "test" else ":"}
+    looks |= {"marker": "o", "label": f"{name}, {rows} rows"}
+    right.errorbar(sizes, mean, [mean - low, high - mean], **looks)
 right.set_xscale("log", base=2)
 right.set_xticks(sizes, sizes)
 right.set_xlabel("experts")

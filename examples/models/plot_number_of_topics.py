@@ -34,13 +34,11 @@ from sklpf import LatentDirichletAllocation, LeftToRight, compare
 from sklpf.datasets import make_bars_corpus
 
 n_train, n_test = 400, 120
-bars, _, _ = make_bars_corpus(
-    n_train + n_test, size=4, n_tokens=60, doc_topic_prior=0.2, random_state=0
-)
+corpus = {"size": 4, "n_tokens": 60, "doc_topic_prior": 0.2, "random_state": 0}
+bars, _, _ = make_bars_corpus(n_train + n_test, **corpus)
 rng = np.random.default_rng(0)
-background = rng.multinomial(
-    rng.integers(0, 80, n_train + n_test), np.arange(1, 11) / 55
-)
+shared = np.arange(1, 11) / 55
+background = rng.multinomial(rng.integers(0, 80, n_train + n_test), shared)
 X = sp.hstack([bars, background], format="csr")
 train, test = X[:n_train], X[n_train:]
 
@@ -55,28 +53,19 @@ train, test = X[:n_train], X[n_train:]
 
 numbers = [4, 8, 9, 10, 13]
 cheap = LeftToRight(n_particles=10, n_filters=2, n_sweeps=2)
-model = LatentDirichletAllocation(
-    learning_method="gibbs",
-    max_iter=60,
-    n_init=4,
-    doc_topic_prior=0.2,
-    learn_doc_topic_prior=True,
-    topic_word_prior=0.1,
-    partition_estimator=cheap,
-    random_state=0,
-)
+settings = {"learning_method": "gibbs", "max_iter": 60, "n_init": 4}
+settings |= {"doc_topic_prior": 0.2, "learn_doc_topic_prior": True}
+settings |= {"topic_word_prior": 0.1, "random_state": 0}
+model = LatentDirichletAllocation(partition_estimator=cheap, **settings)
 with warnings.catch_warnings():
     # 60 passes are few, and so are the filters.
     warnings.simplefilter("ignore", ConvergenceWarning)
-    search = GridSearchCV(
-        model, {"n_components": numbers}, cv=2, refit=False
-    ).fit(train)
+    search = GridSearchCV(model, {"n_components": numbers}, cv=2, refit=False)
+    scores = search.fit(train).cv_results_["mean_test_score"]
     fits = {
         n: clone(model).set_params(n_components=n).fit(train) for n in numbers
     }
-best = search.cv_results_["params"][
-    int(np.argmax(search.cv_results_["mean_test_score"]))
-]["n_components"]
+best = numbers[np.argmax(scores)]
 print(f"best by cross-validation: {best} topics")
 
 # %%
@@ -89,27 +78,26 @@ print(f"best by cross-validation: {best} topics")
 # then share the words of one: of numbers that are about as good take the
 # smallest.
 
+precise = LeftToRight(n_particles=40, n_filters=5, n_sweeps=2)
 for fitted in fits.values():
-    fitted.set_params(
-        partition_estimator=LeftToRight(n_particles=40, n_filters=5, n_sweeps=2)
-    )
+    fitted.set_params(partition_estimator=precise)
 intervals = {n: fits[n].score_interval(test) for n in numbers}
 gains = {n: compare(fits[n], fits[best], test) for n in numbers if n != best}
 needed = min([best] + [n for n in gains if gains[n].combined[0] > -1])
 print(f"the fewest topics that lose less than a nat a document: {needed}")
+
+
+def shown(interval):
+    if interval is None:
+        return ""
+    low, high = interval.combined
+    return f"{interval.mean:.2f} ({low:.2f} to {high:.2f})"
+
+
 print("| topics | nats a document | difference to the best |")
 print("|---|---|---|")
 for n in numbers:
-    low, high = intervals[n].combined
-    gain = (
-        f"{gains[n].mean:.2f} ({gains[n].combined[0]:.2f} to"
-        f" {gains[n].combined[1]:.2f})"
-        if n != best
-        else ""
-    )
-    print(
-        f"| {n} | {intervals[n].mean:.2f} ({low:.2f} to {high:.2f}) | {gain} |"
-    )
+    print(f"| {n} | {shown(intervals[n])} | {shown(gains.get(n))} |")
 
 # %%
 # Why the prior matters
@@ -122,37 +110,26 @@ for n in numbers:
 # priors are the same, the best number is not the number of different topics, in
 # any search.
 
-bar_topics = make_bars_corpus(
-    1, size=4, n_tokens=60, doc_topic_prior=0.2, random_state=0
-)[1]
 topics = np.full((9, X.shape[1]), 1e-5)
-topics[:8, :16] += bar_topics
-topics[8, 16:] += np.arange(1, 11) / 55
+topics[:8, :16] += make_bars_corpus(1, **corpus)[1]
+topics[8, 16:] += shared
 topics /= topics.sum(axis=1, keepdims=True)
-estimator = LeftToRight(n_particles=40, n_filters=5, n_sweeps=2)
-true = LatentDirichletAllocation.from_topics(
-    topics, 0.2, partition_estimator=estimator, random_state=0
-)
+from_topics = LatentDirichletAllocation.from_topics
+settings = {"partition_estimator": precise, "random_state": 0}
+true = from_topics(topics, 0.2, **settings)
 others = {
     "a second copy of the shared topic": (np.vstack([topics, topics[8:]]), 0.2),
     "its prior 0.8 instead of 0.2": (topics, [0.2] * 8 + [0.8]),
     "a second copy of a bar": (np.vstack([topics, topics[:1]]), 0.2),
 }
 for name, parameters in others.items():
-    other = LatentDirichletAllocation.from_topics(
-        *parameters, partition_estimator=estimator, random_state=0
-    )
-    gain = compare(other, true, test)
-    print(
-        f"{name}: {gain.mean:+.2f} nats a document ({gain.combined[0]:+.2f} to"
-        f" {gain.combined[1]:+.2f})"
-    )
-prior = np.sort(fits[9].doc_topic_prior_)
-print(
-    f"learned with 9 topics: {prior[-1]:.2f} for one topic, {prior[0]:.2f} to"
-    f" {prior[-2]:.2f} for"
-    " the others"
-)
+    gain = compare(from_topics(*parameters, **settings), true, test)
+    low, high = gain.combined
+    interval = f"({low:+.2f} to {high:+.2f})"
+    print(f"{name}: {gain.mean:+.2f} nats a document {interval}")
+low, *_, high, one = np.sort(fits[9].doc_topic_prior_)
+others_learned = f"{low:.2f} to {high:.2f} for the others"
+print(f"learned with 9 topics: {one:.2f} for one topic, {others_learned}")
 
 # %%
 # scikit-learn's perplexity
@@ -163,12 +140,8 @@ print(
 # document each.
 
 subsets = [2, 10, 50, 120]
-references = {
-    n: Reference(
-        n, doc_topic_prior=0.2, topic_word_prior=0.1, random_state=0
-    ).fit(train)
-    for n in (9, 16)
-}
+settings = {"doc_topic_prior": 0.2, "topic_word_prior": 0.1, "random_state": 0}
+references = {n: Reference(n, **settings).fit(train) for n in (9, 16)}
 bounds = {
     n: [references[n].perplexity(test[:size]) for size in subsets]
     for n in references
@@ -176,10 +149,8 @@ bounds = {
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", ConvergenceWarning)
     ours = [fits[9].perplexity(test[:size]) for size in subsets]
-print(
-    "| test documents | scikit-learn, 9 topics | scikit-learn, 16 topics |"
-    " ours, 9 topics |"
-)
+head = "| test documents | scikit-learn, 9 topics | scikit-learn, 16 topics"
+print(head, "| ours, 9 topics |")
 print("|---|---|---|---|")
 for i, n in enumerate(subsets):
     print(f"| {n} | {bounds[9][i]:.4g} | {bounds[16][i]:.4g} | {ours[i]:.4g} |")
@@ -195,21 +166,13 @@ means = np.array([gains[n].mean for n in others])
 errors = np.abs(np.array([gains[n].combined for n in others]).T - means)
 middle.errorbar(others, means, errors, fmt="o", capsize=3)
 middle.axhline(0, color="grey", linewidth=0.8)
-middle.set(
-    xlabel="topics",
-    ylabel="nats a document",
-    title=f"difference to {best} topics, paired",
-)
+middle.set(xlabel="topics", ylabel="nats a document")
+middle.set_title(f"difference to {best} topics, paired")
 for n, style in ((9, "o-"), (16, "s-")):
     right.plot(subsets, bounds[n], style, label=f"scikit-learn, {n} topics")
 right.plot(subsets, ours, "^-", label="from likelihoods, 9 topics")
-right.set(
-    xscale="log",
-    yscale="log",
-    xlabel="test documents",
-    ylabel="perplexity",
-    title="perplexity",
-)
+right.set(xscale="log", yscale="log", xlabel="test documents")
+right.set(ylabel="perplexity", title="perplexity")
 right.legend()
 for axis, name in zip(axes, ("likelihood", "differences", "perplexity")):
     axis.figure.savefig(f"number_of_topics_{name}.png", dpi=110)

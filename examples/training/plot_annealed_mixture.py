@@ -89,16 +89,14 @@ def objective(means, inverse):
 
 
 axis_values = np.linspace(-6, 6, 61)
-figure, axes = plt.subplots(
-    1, 4, figsize=(9, 2.7), sharey=True, layout="constrained"
-)
+looks = {"figsize": (9, 2.7), "sharey": True, "layout": "constrained"}
+figure, axes = plt.subplots(1, 4, **looks)
 for axis, temperature in zip(axes, (20.0, 13.0, 8.5, 1.0)):
-    surface = np.array(
-        [
-            [objective((m0, m1), 1 / temperature) for m0 in axis_values]
-            for m1 in axis_values
-        ]
-    )
+    beta = 1 / temperature
+    surface = [
+        [objective((m0, m1), beta) for m0 in axis_values] for m1 in axis_values
+    ]
+    surface = np.array(surface)
     tops = np.argwhere(surface == maximum_filter(surface, size=3))
     inside = np.all((tops > 0) & (tops < len(axis_values) - 1), axis=1)
     tops = tops[inside]
@@ -129,14 +127,12 @@ for start in starts:
         *_, last = sweeps(TwoGaussians(start), tempering, tol=1e-8)
         row.append(last.elbo)
     ends.append(row)
-    print(
-        f"| {start[0]:.1f}, {start[1]:.1f} | {row[0]:.1f} | {row[1]:.1f} nats |"
-    )
+    means = f"{start[0]:.1f}, {start[1]:.1f}"
+    print(f"| {means} | {row[0]:.1f} | {row[1]:.1f} nats |")
 ends = np.array(ends)
 reached = np.sum(ends > ends.max() - 0.1, axis=0)
-print(
-    f"\nThe best optimum: plain {reached[0]} of 5, annealed {reached[1]} of 5"
-)
+plain, annealed = reached
+print(f"\nThe best optimum: plain {plain} of 5, annealed {annealed} of 5")
 
 # %%
 # At a high temperature the bound has one optimum, and that is the better one:

@@ -46,18 +46,15 @@ from sklpf.variational import (
 )
 
 full = os.environ.get("SKLPF_FULL") == "1"
-n_train, n_test, n_starts, n_components = (
-    (1500, 500, 5, 16) if full else (500, 150, 2, 10)
-)
+n_train, n_test, n_starts, n_components = 500, 150, 2, 10
+if full:
+    n_train, n_test, n_starts, n_components = 1500, 500, 5, 16
 faces = find_shared_data("faces/yaleb_32x32.npz")
-images = (
-    np.load(faces, allow_pickle=False)["images"]
-    if faces
-    else load_digits().data
-)
-images = images[
-    np.random.default_rng(0).permutation(len(images))[: n_train + n_test]
-].astype(float)
+images = load_digits().data
+if faces:
+    images = np.load(faces, allow_pickle=False)["images"]
+order = np.random.default_rng(0).permutation(len(images))
+images = images[order[: n_train + n_test]].astype(float)
 images = (images - images.mean()) / images.std()
 train, test = images[:n_train], images[n_train:]
 side = int(np.sqrt(images.shape[1]))
@@ -72,9 +69,8 @@ variance, probability = 0.25, 0.3
 def tempering(name, posterior):
     if name == "VT":
         temperatures = temperature_ladder(10.0, 100)
-        return GlobalTempering(
-            temperatures, posterior.log_partition(temperatures), 100
-        )
+        log_partition = posterior.log_partition(temperatures)
+        return GlobalTempering(temperatures, log_partition, 100)
     highest, n_sweeps = {
         "AVI 5": (6, 5),
         "AVI 50": (6, 50),
@@ -84,51 +80,33 @@ def tempering(name, posterior):
 
 
 def held_out(posterior):
-    parameters = (
-        posterior.means,
-        posterior.covariance,
-        variance,
-        posterior.activation_probability,
-    )
-    return Exact().fit(FactorialPath(test, *parameters)).log_partition_.mean()
+    moments = posterior.means, posterior.covariance
+    shares = posterior.activation_probability
+    path = FactorialPath(test, *moments, variance, shares)
+    return Exact().fit(path).log_partition_.mean()
 
 
 def run(name, seed):
     rng = np.random.default_rng(seed)
     activations = rng.random((n_train, n_components)) < probability
-    posterior = FactorialPosterior(
-        train,
-        activations,
-        variance,
-        variance,
-        np.full(n_components, probability),
-        jitter=rng if "AVI" in name else None,
-    )
+    given = variance, variance, np.full(n_components, probability)
+    jitter = rng if "AVI" in name else None
+    posterior = FactorialPosterior(train, activations, *given, jitter=jitter)
+    schedule = None if name == "VI" else tempering(name, posterior)
     steps, scores = [], []
-    for step in sweeps(
-        posterior,
-        None if name == "VI" else tempering(name, posterior),
-        tol=1e-3 * n_train,
-    ):
+    for step in sweeps(posterior, schedule, tol=1e-3 * n_train):
         steps.append(step)
-        if (
-            len(steps) >= 1.3 * (scores[-1][0] if scores else 0)
-            or step.converged
-        ):
+        scored = scores[-1][0] if scores else 0
+        if len(steps) >= 1.3 * scored or step.converged:
             scores.append((len(steps), held_out(posterior)))
     return posterior, steps, np.array(scores)
 
 
 names = ["VI", "AVI 5", "AVI 50", "VT", "AVI hot"]
-print(
-    f"{n_train} training and {n_test} held-out images, {n_components}"
-    " components\n"
-)
-print(
-    "| method | held-out log-likelihood, nats an image | best start | ELBO,"
-    " nats an image | sweeps"
-    " | last T above 1 |"
-)
+images = f"{n_train} training and {n_test} held-out images"
+print(f"{images}, {n_components} components\n")
+head = "| method | held-out log-likelihood, nats an image | best start"
+print(head, "| ELBO, nats an image | sweeps | last T above 1 |")
 print("|---|---|---|---|---|---|")
 runs = {}
 for name in names:
@@ -141,11 +119,8 @@ for name in names:
     ]
     error = f" +- {final.std(ddof=1) / np.sqrt(n_starts):.1f}"
     last = f"{warm[-1]:.2f}" if warm else "-"
-    print(
-        f"| {name} | {final.mean():.1f}{error} | {final.max():.1f} | {elbo:.1f}"
-        f" | {n_sweeps:.0f} |"
-        f" {last} |"
-    )
+    line = f"| {name} | {final.mean():.1f}{error} | {final.max():.1f}"
+    print(f"{line} | {elbo:.1f} | {n_sweeps:.0f} | {last} |")
 
 # %%
 # Figure 3
@@ -155,39 +130,19 @@ _, left = plt.subplots(figsize=(5, 3.6), layout="constrained")
 _, right = plt.subplots(figsize=(5, 3.6), layout="constrained")
 for i, name in enumerate(names):
     for j, (*_, scores) in enumerate(runs[name]):
-        left.plot(
-            scores[:, 0],
-            scores[:, 1],
-            color=f"C{i}",
-            label=name if j == 0 else None,
-        )
-    right.plot(
-        1 + np.arange(len(runs[name][0][1])),
-        [step.temperature for step in runs[name][0][1]],
-        color=f"C{i}",
-        label=name,
-    )
+        label = name if j == 0 else None
+        left.plot(scores[:, 0], scores[:, 1], color=f"C{i}", label=label)
+    temperatures = [step.temperature for step in runs[name][0][1]]
+    numbers = 1 + np.arange(len(temperatures))
+    right.plot(numbers, temperatures, color=f"C{i}", label=name)
 right.legend()
-lowest = min(
-    scores[-1, 1] for several in runs.values() for _, _, scores in several
-)
-highest = max(
-    scores[-1, 1] for several in runs.values() for _, _, scores in several
-)
-left.set(
-    xscale="log",
-    ylim=(
-        lowest - 2 * (highest - lowest) - 1,
-        highest + 0.2 * (highest - lowest) + 1,
-    ),
-)
+ends = [scores[-1, 1] for found in runs.values() for *_, scores in found]
+lowest, highest = min(ends), max(ends)
+span = highest - lowest
+left.set(xscale="log", ylim=(lowest - 2 * span - 1, highest + 0.2 * span + 1))
 left.set(xlabel="sweep", ylabel="held-out log-likelihood, nats an image")
-right.set(
-    xscale="log",
-    yscale="log",
-    xlabel="sweep",
-    ylabel="temperature 1 / E[1 / T]",
-)
+right.set(xscale="log", yscale="log")
+right.set(xlabel="sweep", ylabel="temperature 1 / E[1 / T]")
 left.legend(loc="lower right")
 left.figure.savefig("factorial_faces_likelihood.png", dpi=110)
 right.figure.savefig("factorial_faces_temperature.png", dpi=110)
@@ -198,9 +153,8 @@ right.figure.savefig("factorial_faces_temperature.png", dpi=110)
 # The components of the best start, on one scale for each method: 0 is in the
 # middle, and a component that vanished is uniform.
 
-figure, axes = plt.subplots(
-    len(names), 1, figsize=(12, 6), layout="constrained"
-)
+looks = {"figsize": (12, 6), "layout": "constrained"}
+figure, axes = plt.subplots(len(names), 1, **looks)
 for axis, name in zip(axes, names):
     posterior, *_ = max(runs[name], key=lambda found: found[2][-1, 1])
     components = posterior.means.reshape(-1, side, side)

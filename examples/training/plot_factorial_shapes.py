@@ -71,12 +71,10 @@ methods = {
 
 def reference(X, activations):
     """The ELBO of the optimum beside the truth."""
-    *_, last = sweeps(
-        FactorialPosterior(
-            X, activations, *list(given.values())[:2], np.full(8, 0.3)
-        ),
-        tol=1e-5 * len(X),
-    )
+    variances = list(given.values())[:2]
+    shares = np.full(8, 0.3)
+    posterior = FactorialPosterior(X, activations, *variances, shares)
+    *_, last = sweeps(posterior, tol=1e-5 * len(X))
     return last.elbo
 
 
@@ -94,36 +92,26 @@ def matched(model, components):
 
 results, truths = {}, {}
 for shapes in ("bars", "drawn"):
-    X, activations, components = make_factorial_shapes(
-        n_rows, shapes=shapes, random_state=0
-    )
+    made = make_factorial_shapes(n_rows, shapes=shapes, random_state=0)
+    X, activations, components = made
     truths[shapes], best = components, reference(X, activations)
-    print(
-        f"\n{shapes}: {n_rows} rows, {n_restarts} restarts; optimum beside the"
-        " truth"
-        f" {best / n_rows:.3f} nats a row\n"
-    )
-    print(
-        "| method | reaches it | median gap | smallest gap | true shapes found"
-        " | median sweeps |"
-    )
+    print(f"\n{shapes}: {n_rows} rows, {n_restarts} restarts;", end=" ")
+    print(f"optimum beside the truth {best / n_rows:.3f} nats a row\n")
+    head = "| method | reaches it | median gap | smallest gap"
+    print(head, "| true shapes found | median sweeps |")
     print("|---|---|---|---|---|---|")
     for name, options in methods.items():
-        models = [
-            FactorialMixture(
-                8, **given, **{"n_moves": 0, **options}, random_state=seed
-            ).fit(X)
-            for seed in range(n_restarts)
-        ]
+        models = []
+        for seed in range(n_restarts):
+            settings = given | {"n_moves": 0, "random_state": seed} | options
+            models.append(FactorialMixture(8, **settings).fit(X))
         gaps = np.array([(best - model.elbo_) / n_rows for model in models])
         shares = [matched(model, components)[1].mean() for model in models]
         reached = np.sum(gaps < 0.05)
-        print(
-            f"| {name} | {reached} of {n_restarts} | {np.median(gaps):.2f} |"
-            f" {gaps.min():.2f} |"
-            f" {8 * np.mean(shares):.1f} of 8 |"
-            f" {np.median([model.n_iter_ for model in models]):.0f} |"
-        )
+        n_sweeps = np.median([model.n_iter_ for model in models])
+        line = f"| {name} | {reached} of {n_restarts} | {np.median(gaps):.2f}"
+        line += f" | {gaps.min():.2f} | {8 * np.mean(shares):.1f} of 8"
+        print(f"{line} | {n_sweeps:.0f} |")
         results[shapes, name] = [models[i] for i in np.argsort(gaps)]
 
 # %%
@@ -133,30 +121,25 @@ for shapes in ("bars", "drawn"):
 # negative; a red frame marks a component that differs from its true shape by
 # 0.1 or more in some pixel.
 
-figure, axes = plt.subplots(
-    2 * (len(methods) + 1), 8, figsize=(7, 11), layout="constrained"
-)
+looks = {"figsize": (7, 11), "layout": "constrained"}
+figure, axes = plt.subplots(2 * (len(methods) + 1), 8, **looks)
 for axis in axes.flat:
     axis.set(xticks=[], yticks=[])
 rows = iter(axes)
 for shapes, components in truths.items():
     pictures = {"truth": (components, np.ones(8, bool))}
     for name in methods:
-        pictures[name] = matched(
-            results[shapes, name][n_restarts // 2], components
-        )
+        middle = results[shapes, name][n_restarts // 2]
+        pictures[name] = matched(middle, components)
     for name, (images, right) in pictures.items():
         line = next(rows)
-        line[0].set_ylabel(
-            f"{shapes}\n{name}", rotation=0, ha="right", va="center", fontsize=8
-        )
+        looks = {"rotation": 0, "ha": "right", "va": "center", "fontsize": 8}
+        line[0].set_ylabel(f"{shapes}\n{name}", **looks)
         for axis, image, good in zip(line, images, right):
             axis.imshow(image.reshape(4, 4), cmap="gray", vmin=-0.3, vmax=1)
             for side in axis.spines.values():
-                side.set(
-                    color="black" if good else "red",
-                    linewidth=0.8 if good else 2,
-                )
+                color, width = ("black", 0.8) if good else ("red", 2)
+                side.set(color=color, linewidth=width)
 figure.savefig("plot_factorial_shapes.png", dpi=110)
 
 # %%
@@ -170,17 +153,12 @@ colors = plt.colormaps["viridis"](np.linspace(0, 0.9, len(methods)))
 for shapes in truths:
     figure, axis = plt.subplots(figsize=(6, 3.6), layout="constrained")
     for name, color in zip(methods, colors):
-        for j, model in enumerate(
-            results[shapes, name][:: max(1, n_restarts // 5)]
-        ):
+        shown = results[shapes, name][:: max(1, n_restarts // 5)]
+        for j, model in enumerate(shown):
+            numbers = 1 + np.arange(model.n_iter_)
+            elbo = model.elbo_curve_ / n_rows
             label = name if j == 0 else None
-            axis.plot(
-                1 + np.arange(model.n_iter_),
-                model.elbo_curve_ / n_rows,
-                color=color,
-                lw=0.8,
-                label=label,
-            )
+            axis.plot(numbers, elbo, color=color, lw=0.8, label=label)
     axis.set(xscale="log", ylim=(-80, 15), xlabel="sweep", title=shapes)
     axis.set_ylabel("ELBO at T = 1, nats a row")
     figure.legend(loc="outside right upper")

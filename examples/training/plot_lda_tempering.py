@@ -36,14 +36,11 @@ full = os.environ.get("SKLPF_FULL") == "1" and find_shared_data("text/ap.npz")
 
 
 def stored(name):
-    with np.load(
-        find_shared_data(f"text/{name}.npz"), allow_pickle=False
-    ) as data:
+    file = find_shared_data(f"text/{name}.npz")
+    names = ("data", "indices", "indptr")
+    with np.load(file, allow_pickle=False) as data:
         parts = [
-            tuple(
-                data[f"{part}_{array}"]
-                for array in ("data", "indices", "indptr")
-            )
+            tuple(data[f"{part}_{array}"] for array in names)
             for part in ("train", "test")
         ]
         n_words = int(data["n_features"])
@@ -63,15 +60,10 @@ if full:
     }
     n_passes, n_seeds, n_held_out, n_points = 6, 3, 1000, 24
 else:
-    documents, _, _ = make_bars_corpus(
-        2500, size=8, n_tokens=60, doc_topic_prior=0.1, random_state=0
-    )
-    corpora = {
-        "bars": (
-            documents[:2000].astype(np.float32),
-            documents[2000:].astype(np.float32),
-        )
-    }
+    settings = {"size": 8, "n_tokens": 60, "doc_topic_prior": 0.1}
+    documents, _, _ = make_bars_corpus(2500, **settings, random_state=0)
+    documents = documents.astype(np.float32)
+    corpora = {"bars": (documents[:2000], documents[2000:])}
     settings = {
         "n_components": 16,
         "doc_topic_prior": 0.1,
@@ -88,9 +80,8 @@ else:
 
 methods = {"SVI": None}
 for length in (0.01, 0.1, 1.0, 3.0):
-    methods[f"AVI, tA = {length:g}"] = Tempering(
-        initial_temperature=3.9, n_tempered=length
-    )
+    tempering = Tempering(initial_temperature=3.9, n_tempered=length)
+    methods[f"AVI, tA = {length:g}"] = tempering
 methods |= {
     "AVI from 1.5, tA = 3": Tempering(initial_temperature=1.5),
     "VT": Tempering("global", initial_temperature=10.0, monotone=False),
@@ -103,16 +94,10 @@ def curves(tempering, seed, train, test):
     go by in another order in each pass.
     """
     rng = np.random.default_rng(seed)
-    order = np.concatenate(
-        [rng.permutation(train.shape[0]) for _ in range(n_passes)]
-    )
-    model = LatentDirichletAllocation(
-        **settings,
-        tempering=tempering,
-        total_samples=train.shape[0],
-        random_state=seed,
-        n_jobs=2,
-    )
+    n = train.shape[0]
+    order = np.concatenate([rng.permutation(n) for _ in range(n_passes)])
+    more = {"total_samples": n, "random_state": seed, "n_jobs": 2}
+    model = LatentDirichletAllocation(tempering=tempering, **settings, **more)
     values = []
     for part in np.array_split(order, n_points):
         model.partial_fit(train[part])
@@ -134,23 +119,23 @@ for corpus, (train, test) in corpora.items():
 # Held-out values at the end
 # --------------------------
 
-print(
-    f"nats a token after {n_passes} passes: mean over {n_seeds} seeds and its"
-    " standard error"
-)
-print(
-    "| corpus | method | held out | gain over SVI | last temperature above 1 |"
-)
-print("|---|---|---|---|---|")
+means = f"mean over {n_seeds} seeds and its standard error"
+print(f"nats a token after {n_passes} passes: {means}")
+print("| corpus | method | held out | gain over SVI |", end="")
+print(" last temperature above 1 |\n|---|---|---|---|---|")
+
+
+def shown(values, sign=""):
+    error = values.std(ddof=1) / np.sqrt(n_seeds)
+    return f"{values.mean():{sign}.4f} ± {error:.4f}"
+
+
 for (corpus, method), values in results.items():
     last, hot = values[:, -1], temperatures[corpus, method] > 1 + 1e-9
     gain = last - results[corpus, "SVI"][:, -1]
-    print(
-        f"| {corpus} | {method} | {last.mean():.4f} ±"
-        f" {last.std(ddof=1) / np.sqrt(n_seeds):.4f} "
-        f"| {gain.mean():+.4f} ± {gain.std(ddof=1) / np.sqrt(n_seeds):.4f} "
-        f"| {temperatures[corpus, method][hot][-1] if hot.any() else 1:.2f} |"
-    )
+    T = temperatures[corpus, method][hot][-1] if hot.any() else 1
+    line = f"| {corpus} | {method} | {shown(last)} | {shown(gain, '+')}"
+    print(f"{line} | {T:.2f} |")
 
 # %%
 # The pictures
@@ -170,30 +155,17 @@ for corpus in corpora:
         values = results[corpus, method]
         left.plot(seen, values.mean(axis=0), label=method, **looks[method])
         curve = temperatures[corpus, method]
-        right.plot(
-            np.arange(1, len(curve) + 1) / len(curve) * n_passes,
-            curve,
-            label=method,
-            **looks[method],
-        )
-    left.set(
-        title=corpus,
-        xlabel="passes over the documents",
-        ylabel="held out, nats a token",
-    )
-    means = np.array(
-        [results[corpus, method].mean(axis=0) for method in methods]
-    )
-    left.set_ylim(np.quantile(means, 0.1), means.max() + 0.02)
-    right.set(
-        xlabel="passes over the documents", ylabel="temperature", yscale="log"
-    )
+        at = np.arange(1, len(curve) + 1) / len(curve) * n_passes
+        right.plot(at, curve, label=method, **looks[method])
+    left.set(title=corpus, ylabel="held out, nats a token")
+    means = [results[corpus, method].mean(axis=0) for method in methods]
+    left.set_ylim(np.quantile(means, 0.1), np.max(means) + 0.02)
+    right.set(ylabel="temperature", yscale="log")
     for axis, name in ((left, "likelihood"), (right, "temperature")):
-        axis.figure.legend(
-            *axis.get_legend_handles_labels(),
-            loc="outside right upper",
-            fontsize="small",
-        )
+        axis.set_xlabel("passes over the documents")
+        lines = axis.get_legend_handles_labels()
+        place = {"loc": "outside right upper", "fontsize": "small"}
+        axis.figure.legend(*lines, **place)
         axis.figure.savefig(f"lda_tempering_{corpus}_{name}.png", dpi=110)
 
 # %%

@@ -33,11 +33,10 @@ from sklearn.model_selection import train_test_split
 from sklpf import AIS, BernoulliRBM
 from sklpf.testing import find_shared_data
 
-full = os.environ.get("SKLPF_FULL") == "1" and find_shared_data(
-    "binary/dna.npz"
-)
+file = find_shared_data("binary/dna.npz")
+full = os.environ.get("SKLPF_FULL") == "1" and file is not None
 if full:
-    data = np.load(find_shared_data("binary/dna.npz"), allow_pickle=False)
+    data = np.load(file, allow_pickle=False)
     parts = [
         np.unpackbits(data[part], axis=1)[:, : int(data["n_features"])]
         for part in ("train", "valid")
@@ -66,40 +65,33 @@ print(f"{n_passes} passes; the best one is number {stopped.best_iteration_}")
 # rows and the same weights: those of ``random_state=0``. AIS then estimates log
 # Z from the beginning.
 
-train, validation = train_test_split(
-    X, test_size=0.1, random_state=np.random.RandomState(0)
-)
+rng = np.random.RandomState(0)
+train, validation = train_test_split(X, test_size=0.1, random_state=rng)
 
 
 def retrained(n_iter, **more):
     rng = np.random.RandomState(0)
     train_test_split(X, test_size=0.1, random_state=rng)
-    return BernoulliRBM(
-        random_state=rng, **(options | {"n_iter": n_iter}), **more
-    ).fit(train)
+    settings = options | {"n_iter": n_iter, "random_state": rng} | more
+    return BernoulliRBM(**settings).fit(train)
 
 
 references = []
-for n_iter in sorted(
-    {n for n in passes if n <= n_passes} | {stopped.best_iteration_}
-):
-    rbm = retrained(
-        n_iter, partition_estimator=AIS(100, n_levels, random_state=0)
-    )
+numbers = {n for n in passes if n <= n_passes} | {stopped.best_iteration_}
+annealing = AIS(100, n_levels, random_state=0)
+for n_iter in sorted(numbers):
+    rbm = retrained(n_iter, partition_estimator=annealing)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # early passes score badly
         scores = rbm.score(train), rbm.score(validation)
-    references.append(
-        (n_iter, rbm.log_partition_, rbm.log_partition_std_error_, *scores)
-    )
-    print(
-        f"pass {n_iter}: log Z tracked"
-        f" {stopped.log_partition_curve_[n_iter - 1]:.2f} ± "
-        f"{stopped.log_partition_std_errors_[n_iter - 1]:.2f}, AIS"
-        f" {rbm.log_partition_:.2f} ± "
-        f"{rbm.log_partition_std_error_:.2f}"
-        f"{'' if rbm.partition_estimator_.converged_ else ', not converged'}"
-    )
+    log_z, error = rbm.log_partition_, rbm.log_partition_std_error_
+    references.append((n_iter, log_z, error, *scores))
+    tracked = stopped.log_partition_curve_[n_iter - 1]
+    its_error = stopped.log_partition_std_errors_[n_iter - 1]
+    trusted = rbm.partition_estimator_.converged_
+    line = f"pass {n_iter}: log Z tracked {tracked:.2f} ± {its_error:.2f}, AIS"
+    line += f" {log_z:.2f} ± {error:.2f}"
+    print(line + ("" if trusted else ", not converged"))
 tempered = retrained(n_passes, track_log_partition="rts")
 
 # %%
@@ -114,54 +106,26 @@ _, right = plt.subplots(figsize=(5, 4), layout="constrained")
 scores = stopped.validation_scores_
 errors = stopped.validation_score_std_errors_
 left.plot(iterations, scores, label="validation rows, particles")
-left.fill_between(
-    iterations, scores - 2 * errors, scores + 2 * errors, alpha=0.3
-)
-left.plot(
-    iterations,
-    mean_log_f - tempered.log_partition_curve_,
-    "--",
-    label="validation rows, equation 24",
-)
+low, high = scores - 2 * errors, scores + 2 * errors
+left.fill_between(iterations, low, high, alpha=0.3)
+by_rts = mean_log_f - tempered.log_partition_curve_
+left.plot(iterations, by_rts, "--", label="validation rows, equation 24")
 n, log_z, std_error, on_train, on_validation = np.transpose(references)
 n = n.astype(int)
 gap = stopped.log_partition_curve_[n - 1] - log_z
-left.errorbar(
-    n,
-    on_validation,
-    2 * std_error,
-    fmt="ko",
-    ms=4,
-    capsize=3,
-    label="validation rows, AIS",
-)
+looks = {"ms": 4, "capsize": 3, "label": "validation rows, AIS"}
+left.errorbar(n, on_validation, 2 * std_error, fmt="ko", **looks)
 left.plot(n, on_train - gap, label="training rows, particles")
-left.errorbar(
-    n,
-    on_train,
-    2 * std_error,
-    fmt="ks",
-    ms=4,
-    capsize=3,
-    mfc="none",
-    label="training rows, AIS",
-)
-left.axvline(
-    stopped.best_iteration_, color="k", lw=0.8, ls=":", label="weights kept"
-)
+looks |= {"mfc": "none", "label": "training rows, AIS"}
+left.errorbar(n, on_train, 2 * std_error, fmt="ks", **looks)
+looks = {"color": "k", "lw": 0.8, "ls": ":"}
+left.axvline(stopped.best_iteration_, label="weights kept", **looks)
 left.set(xlabel="pass", ylabel="mean log-likelihood (nats)")
 left.legend(fontsize="small")
-right.errorbar(
-    n,
-    gap,
-    2 * np.hypot(std_error, stopped.log_partition_std_errors_[n - 1]),
-    fmt="o",
-    capsize=3,
-    label="particles",
-)
-right.plot(
-    n, tempered.log_partition_curve_[n - 1] - log_z, "x", label="equation 24"
-)
+joint = np.hypot(std_error, stopped.log_partition_std_errors_[n - 1])
+right.errorbar(n, gap, 2 * joint, fmt="o", capsize=3, label="particles")
+by_rts = tempered.log_partition_curve_[n - 1] - log_z
+right.plot(n, by_rts, "x", label="equation 24")
 right.axhline(0, color="k", lw=0.8)
 right.set(xlabel="pass", ylabel="log Z: tracked less AIS (nats)")
 right.legend()

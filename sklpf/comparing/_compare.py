@@ -4,8 +4,8 @@ tables of comparisons.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -276,7 +276,7 @@ def compare(
         )
     if not is_dict:
         a, b = score_all({"model_a": model_a, "model_b": model_b}, X, level, per)
-        return paired(a, b, level, ratio)
+        return replace(paired(a, b, level, ratio), remarks=_worse_than_baselines((a, b), level))
 
     named = {str(name): model for name, model in model_a.items()}
     if len(named) < max(len(model_a), 2):
@@ -357,6 +357,16 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreDifference:
     scored = Scored(values, below, above, tuple(reasons), a.scored.unit, scatter)
     method = "difference" if direct is None else "direct"
     return ScoreDifference(**vars(interval_of(scored, level)), method=method)
+
+
+def _worse_than_baselines(entrants: Sequence[Entrant], level: float) -> tuple[str, ...]:
+    """A sentence for each model that is worse than its baseline."""
+    remarks = []
+    for name, _, scored in entrants:
+        score = interval_of(scored, level)
+        if score.baseline is not None and score.baseline.is_better:
+            remarks.append(f"{name}: {score.baseline.sentence(score.mean, score.unit)}")
+    return tuple(remarks)
 
 
 def _last_step(name, estimator, X):

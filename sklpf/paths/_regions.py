@@ -129,14 +129,19 @@ def drawn_by_weight(points: NDArray, log_weights: Array, rng: np.random.Generato
 
 class ClimbTarget(NamedTuple):
     """A density whose ellipsoids are looked for: functions of `functions_for_climbs`, units (d,) of
-    the coordinates, and the box that it is integrated over. Without slopes curvatures are second
-    differences of values, which are fewer.
+    the coordinates, and the box that it is integrated over.
+
+    Curvatures are differences of slopes, or without these second differences of values, which need
+    fewer points. Where one at a mode would need more than `most_points`, it is first by values, and
+    then along coordinates alone.
     """
 
     log_density: LogDensity
     slopes: Slopes | None
     scale: Array
     bounds: Box
+    points_of_a_slope: int = 1
+    most_points: float = np.inf
 
 
 def find_regions(
@@ -176,7 +181,10 @@ def find_regions(
     """
     scale = np.asarray(base.scale, dtype=np.float64)
     d = len(scale)
-    target = ClimbTarget(log_density, slopes, scale, bounds)
+    points_of_a_slope = 1 if has_gradient else 2 * d
+    target = ClimbTarget(
+        log_density, slopes, scale, bounds, points_of_a_slope, most_evaluations / 3
+    )
     work = d**2 if has_gradient else max(d**2, 40 * (1 + 2 * d))
     n_usual = int(np.clip(_START_WORK // work, fewest_starts, most_starts))
     cost = steps_of_a_climb * (2 if has_gradient else 1 + 2 * d)
@@ -298,11 +306,11 @@ def ellipsoid_at_mode(target, centre, *, rounding: float = 1e-7) -> Ellipsoid:
     free = np.flatnonzero(sides == 0)
     steps = np.minimum(widths, np.minimum(centre - low, high - centre)) / 2
     moves = np.diag(steps)[free]
-    small = np.broadcast_to(STEP * widths, moves.shape)
     # In units of the widths, in which the diagonal is about one.
     units = np.outer(widths[free], widths[free])
-    if target.slopes is None:
-        curvature = _curvature_by_values(target.log_density, centre, moves)
+    n_slopes = 2 * len(free)
+    if target.slopes is None or n_slopes * target.points_of_a_slope > target.most_points:
+        curvature = _curvature_by_values(target, centre, moves)
         curvature = curvature / np.outer(steps[free], steps[free]) * units
     else:
         small = np.broadcast_to(STEP * widths, moves.shape)
@@ -319,13 +327,17 @@ def ellipsoid_at_mode(target, centre, *, rounding: float = 1e-7) -> Ellipsoid:
     return Ellipsoid(centre, _cholesky_root(precision), sides, np.zeros(len(centre)))
 
 
-def _curvature_by_values(log_density: LogDensity, centre: Array, moves: Array) -> Array:
-    """Second differences of -log f for pairs of moves (m, d), (m, m)."""
+def _curvature_by_values(target: ClimbTarget, centre: Array, moves: Array) -> Array:
+    """Second differences of -log f for pairs of moves (m, d), (m, m); 0 beside the diagonal where
+    pairs would need too many points.
+    """
     m = len(moves)
     i, j = np.triu_indices(m, 1)
+    if len(i) > target.most_points:
+        i = j = i[:0]
     signs = np.where(np.arange(len(i)) % 2, 1.0, -1.0)[:, np.newaxis]
     pairs = centre + moves[i] + signs * moves[j]
-    values = log_density(
+    values = target.log_density(
         np.concatenate([centre[np.newaxis], centre + moves, centre - moves, pairs])
     )
     top, above, below = values[0], values[1 : m + 1], values[m + 1 : 2 * m + 1]

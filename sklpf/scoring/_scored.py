@@ -213,10 +213,18 @@ class ScoreDifference(ScoreInterval):
         model to the other, "difference" the difference of two estimates.
     mean, sampling, partition, combined, level, converged, reasons, unit, scatter
         As of `ScoreInterval`.
+    remarks : tuple of str
+        Which of the two models is worse than its baseline, one sentence each.
     """
 
     method: str = "difference"
+    remarks: tuple[str, ...] = ()
     _has_perplexity = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Further notes, one sentence each."""
+        return (*self.remarks, *super().notes)
 
     def _title(self) -> str:
         return f"{super()._title()}, {self.method}, of these two fits"

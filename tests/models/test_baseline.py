@@ -106,6 +106,10 @@ def test_a_model_that_is_worse_says_so_once_and_others_do_not():
     good = BernoulliRBM(3, random_state=0).fit(train)
     table = compare({"good": good, "bad": bad}, X=test)
     assert "worse than independent columns" in repr(table).split("bad")[1]
+    pair = compare(good, bad, test)
+    assert pair.remarks[-1] == f"model_b: {interval.notes[0]}"
+    assert pair.remarks[-1] in repr(pair)
+    assert pair.remarks[-1] in pair.summary()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for seed in range(20):

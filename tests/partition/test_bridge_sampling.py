@@ -308,6 +308,20 @@ def test_draws_that_are_like_their_neighbours_cost_no_evaluations():
     assert abs(error) < 4 * bridge.log_partition_std_error_ < 0.02
 
 
+def test_checks_without_gradients_take_no_more_points_than_the_run_in_many_dimensions():
+    n_points = 0
+
+    def log_density(x):
+        nonlocal n_points
+        n_points += len(x)
+        return -0.5 * np.sum(x**2, axis=1)
+
+    draws = np.random.default_rng(0).normal(size=(4, 600, 120))
+    bridge = BridgeSampling(random_state=0).fit(log_density, draws=draws)
+    assert bridge.converged_
+    assert n_points < 2 * bridge.run_.n_evaluations + 12_000
+
+
 def test_nested_samples_are_thinned_by_the_random_state():
     points = np.random.default_rng(0).standard_normal((4000, 2))
     weights = np.exp(-0.5 * np.sum(points**2, axis=1))  # of a density narrower by sqrt(2)

@@ -185,11 +185,12 @@ class CategoricalRBM(DiscreteRBM):
             )
         X = super()._validate(X, reset)
         known = ~np.isnan(X)
-        if not reset and np.any(X == -1):
+        if np.any(X == -1) and (not reset or np.any(X == 0)):  # -1 and 1 alone are spins
             raise ValueError(
-                "Negative values in data X: -1 is no category, but what"
-                " OrdinalEncoder(unknown_value=-1) gives for those that it has not seen; give it"
-                " all of them by its parameter categories, and the model their number by"
+                "Negative values in data X: -1 is no category, but what OrdinalEncoder gives for"
+                " those that it has not seen (unknown_value=-1) or that are missing"
+                " (encoded_missing_value=-1): let it give NaN, which the model sums over, or give"
+                " it all of them by its parameter categories, and the model their number by"
                 " min_categories"
             )
         if np.any(X < 0) or np.any(X[known] % 1 != 0):

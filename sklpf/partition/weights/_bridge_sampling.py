@@ -222,7 +222,8 @@ class BridgeSampling(PartitionEstimator):
     differ from the density's by more than the effective number of draws explains. Then the draws
     are not of this density, or too few. A mode that no chain has visited raises an alarm only if an
     optimiser finds it from other starts, for which it takes about as many evaluations as the
-    bridges, and at least 12,000; `check_draws` searches longer.
+    bridges, and at least 12,000, without a gradient up to three times as many; `check_draws`
+    searches longer.
 
     Examples
     --------

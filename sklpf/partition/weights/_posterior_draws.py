@@ -31,7 +31,7 @@ class PosteriorDraws(NamedTuple):
     alarms: tuple[Alarm, ...] = ()
 
 
-def path_and_draws(path: Any, draws: Any, seed: int) -> tuple[Any, Any]:
+def path_and_draws(path: object, draws: object, seed: int) -> tuple[Any, Any]:
     """Return the path of a log density that is given as a function, with its base around the draws,
     and these as `PosteriorDraws`; any other path with its draws as they are.
     """

@@ -356,7 +356,7 @@ def test_models_of_other_units_have_no_ratio():
 
 def test_encodings_that_are_no_categories_are_named():
     model = CategoricalRBM(2, n_iter=2, random_state=0).fit([[0, 1], [1, 2], [0, 0]])
-    with pytest.raises(ValueError, match=r"OrdinalEncoder\(unknown_value=-1\).*min_categories"):
+    with pytest.raises(ValueError, match="OrdinalEncoder gives.*unknown_value=-1.*min_categories"):
         model.score([[0, -1]])
     with pytest.raises(TypeError, match="sparse matrix, as OneHotEncoder gives"):
         model.score(sp.csr_matrix([[0, 1]]))
