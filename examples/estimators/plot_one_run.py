@@ -103,9 +103,8 @@ for name, move in MOVES.items():
 head = "sweeps | moves        | reading       |  bias | spread | RMSE"
 print(head, "| converged | cover")
 for name, values in found.items():
-    for n, (of_budget, trusted, covered) in zip(
-        N_SWEEPS, np.moveaxis(values, 3, 1)
-    ):
+    for n, of_runs in zip(N_SWEEPS, values):
+        of_budget, trusted, covered = np.moveaxis(of_runs, 2, 0)
         counts = trusted.sum(axis=0), (trusted * covered).sum(axis=0)
         for reading, column, good, right in zip(READINGS, of_budget.T, *counts):
             bias, spread = column.mean(), column.std(ddof=1)

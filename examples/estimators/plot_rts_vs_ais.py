@@ -62,21 +62,22 @@ else:
 # Data are not samples of the model, so its number is conservative, but not a
 # bound.
 
+
+def reverse(n, seed):
+    rows = np.random.default_rng(seed).choice(test, 10, replace=False)
+    return RAISE(10, 10, n + 1, starts=rows, random_state=seed, n_jobs=2)
+
+
+def tempering(n, seed):
+    return ParallelTempering(5, 20, n, random_state=seed, n_jobs=2)
+
+
 METHODS = {
     "AIS": lambda n, seed: AIS(100, n + 1, random_state=seed, n_jobs=2),
     "RTS": lambda n, seed: RTS(100, 100, n, random_state=seed, n_jobs=2),
-    "RAISE": lambda n, seed: RAISE(
-        10, 10, n + 1, starts=draw_rows(seed), random_state=seed, n_jobs=2
-    ),
-    "ParallelTempering": lambda n, seed: ParallelTempering(
-        5, 20, n, random_state=seed, n_jobs=2
-    ),
+    "RAISE": reverse,
+    "ParallelTempering": tempering,
 }
-
-
-def draw_rows(seed):
-    return np.random.default_rng(seed).choice(test, 10, replace=False)
-
 
 values, seconds, trusted = {}, {}, {}
 for n_sweeps in budgets:

@@ -41,15 +41,11 @@ class Posterior:
 
     def log_density(self, points):
         z, log_sigma = self._residuals(points)
-        if np.isinf(self.nu):
-            log_noise = -0.5 * z**2 - 0.5 * np.log(2 * np.pi)
-        else:
-            constant = (
-                gammaln((self.nu + 1) / 2)
-                - gammaln(self.nu / 2)
-                - 0.5 * np.log(self.nu * np.pi)
-            )
-            log_noise = constant - (self.nu + 1) / 2 * np.log1p(z**2 / self.nu)
+        log_noise = -0.5 * z**2 - 0.5 * np.log(2 * np.pi)
+        if np.isfinite(self.nu):
+            log_noise = -(self.nu + 1) / 2 * np.log1p(z**2 / self.nu)
+            log_noise += gammaln((self.nu + 1) / 2) - gammaln(self.nu / 2)
+            log_noise -= 0.5 * np.log(self.nu * np.pi)
         log_prior = -0.5 * np.sum(points**2, axis=1) - d / 2 * np.log(2 * np.pi)
         return log_prior + np.sum(log_noise - log_sigma, axis=1)
 

@@ -141,6 +141,10 @@ class Readable(Versioned):
     def _title(self) -> str:
         return type(self).__name__
 
+    def _notes(self) -> Sequence[str]:
+        """Lines below the table."""
+        return ()
+
     def summary(self) -> str:
         """Return the table that notebooks show: the numbers, their intervals, and what speaks
         against them.
@@ -151,20 +155,22 @@ class Readable(Versioned):
             Lines of text.
         """
         head = [self._header] if self._header else []
-        return f"{self._title()}\n{text_table([*head, *self._table()], '  ')}"
+        table = text_table([*head, *self._table()], "  ")
+        return "\n".join([self._title(), table, *(f"  {line}" for line in self._notes())])
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._title()}: {self._line()})"
 
     def _repr_html_(self) -> str:
-        return html_table(self._table(), self._title(), self._header)
+        table = html_table(self._table(), self._title(), self._header)
+        return table + "".join(f"<p>{escape(line)}</p>" for line in self._notes())
 
 
 class Table(Readable):
     """A result that prints as its table, without a title."""
 
     def __repr__(self) -> str:
-        return text_table([self._header, *self._table()])
+        return "\n".join([text_table([self._header, *self._table()]), *self._notes()])
 
 
 class Fields(Readable):

@@ -141,8 +141,23 @@ class ModelComparison(Comparison):
         return {"method": getattr(self._shown(name), "method", "")}
 
     def _remarks(self, name: str) -> list[str]:
-        notes = (*self.scores[name].notes, *self._shown(name).notes)
-        return [*super()._remarks(name), *dict.fromkeys(notes)]
+        score = self.scores[name]
+        shown = self._shown(name)
+        remarks = super()._remarks(name)
+        if score.baseline is not None and score.baseline.is_better:
+            baseline = score.baseline
+            remarks.append(f"worse than {baseline.name} of the training rows: {baseline.remedy}")
+        if shown.is_unsettled:
+            remarks.append(f"unsettled, ± {shown.scatter:.2g}")
+        return remarks
+
+    def _notes(self) -> list[str]:
+        if not any(self._shown(name).is_unsettled for name in self.scores):
+            return []
+        return [
+            "unsettled: scattered by more than the interval between the last passes of training, so"
+            " that another seed may say the opposite; fit for longer, or take compare_fits"
+        ]
 
     def _table(self) -> Rows:
         return [*super()._table(), *_baseline_rows(self.scores)]

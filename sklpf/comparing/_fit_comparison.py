@@ -406,19 +406,6 @@ class FitComparison(Comparison):
                 shown.add(what)
         return rows
 
-    def __repr__(self) -> str:
-        return "\n".join([super().__repr__(), *self._notes()])
-
-    def summary(self) -> str:
-        """Return the table with a title, and a line on what was left out.
-
-        Returns
-        -------
-        str
-            Lines of text.
-        """
-        return "\n".join([super().summary(), *(f"  {line}" for line in self._notes())])
-
     def _notes(self) -> list[str]:
         """A line each on fits that are missing, on intervals that are wide as splits are few, and
         on a best candidate at an end of the list.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -143,6 +144,7 @@ class ComparisonDisplay(Display):
         if not there:
             raise ValueError("scores or differences must hold the interval of at least one model")
         names = list(dict.fromkeys(name for intervals in there.values() for name in intervals))
+        marks = [_mark(name) + " (chosen)" * (name == self.chosen) for name in names]
         size = 2 + 4.0 * len(there), 1.6 + 0.5 * len(names)
         all_axes = self._panels_in_a_row(ax, len(there), size, sharey=True)
         for axes, (label, intervals) in zip(all_axes, there.items()):
@@ -155,13 +157,12 @@ class ComparisonDisplay(Display):
             axes.set_xlabel(label, fontsize="small")
             axes.locator_params(axis="x", nbins=4)
             axes.tick_params(axis="x", labelsize="small")
+            axes.set_yticks(range(len(names)), marks)
+            axes.set_ylim(len(names) - 0.4, -0.6)
             if intervals is self.differences:
                 axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
             if intervals is self.probabilities:
                 axes.set_xlim(-0.03, 1.03)
-        marks = [f"{name} (chosen)" if name == self.chosen else name for name in names]
-        self.ax_.set_yticks(range(len(names)), marks)
-        self.ax_.set_ylim(len(names) - 0.4, -0.6)
         legend_above(self.ax_)
         return self
 
@@ -215,6 +216,11 @@ def _drawn(result: object, name: str | None) -> dict[str, Any]:
         "result must be what compare, compare_fits or compare_evidence returned, or a dict of names"
         f" and score_interval(X), got {type(result).__name__}"
     )
+
+
+def _mark(name: str) -> str:
+    """A name in as many lines as there is room for beside its interval."""
+    return fill(name, 40, max_lines=3, placeholder=" …")
 
 
 def _unit(intervals: Mapping[str, Any] | None) -> str:

@@ -61,6 +61,7 @@ class Display:
         n = n_rows * n_columns
         try:
             import matplotlib.pyplot as plt
+            from matplotlib.ticker import ScalarFormatter
         except ImportError as error:
             raise ImportError(
                 f"{name} needs matplotlib to draw: pip install 'sklpf[plot]'"
@@ -79,6 +80,9 @@ class Display:
                     " panels"
                 )
         self.axes_ = axes.ravel()
+        for axis in (axis for panel in self.axes_ for axis in (panel.xaxis, panel.yaxis)):
+            if isinstance(axis.get_major_formatter(), ScalarFormatter):  # no "+1.234e3" beside
+                axis.get_major_formatter().set_useOffset(False)
         self.ax_ = self.axes_[0]
         self.figure_ = self.ax_.figure
         return self.axes_
@@ -118,7 +122,9 @@ class Display:
             if width(axes) < 1.5:  # the labels of narrow panels would meet
                 axes.set_xlabel(axes.get_xlabel().replace(" ", "\n", 1))
         if self.name is not None and len(self.ax_.lines) < 2:  # several have a legend
-            self.ax_.set_title(self.name, loc="left", fontsize="medium")
+            above = self.ax_.get_title()  # the lines of a legend
+            title = f"{self.name}\n{above}" if above else self.name
+            self.ax_.set_title(title, loc="left", fontsize="medium")
         return self
 
 

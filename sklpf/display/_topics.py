@@ -147,9 +147,11 @@ class TopicsDisplay(Display):
         axes = self._panels(ax, n_rows, n_columns, size, sharex=True)
         for k, panel in enumerate(axes[: len(words)]):
             panel.barh(np.arange(words.shape[1]), p[k], alpha=0.4)
-            panel.set_yticks(np.arange(words.shape[1]), words[k], fontsize="small", ha="left")
-            # words stand on the bars, not on the panel beside
-            panel.tick_params(axis="y", length=0, pad=-3)
+            panel.set_yticks([])
+            for line, word in enumerate(words[k]):  # on its bar, cut where the panel ends
+                place = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
+                style = {"fontsize": "small", "parse_math": False, "clip_on": True}
+                panel.annotate(word, (0, line), **place, **style)
             panel.locator_params(axis="x", nbins=3)
             panel.invert_yaxis()
             panel.set_title(titles[k], fontsize="medium")

@@ -174,7 +174,8 @@ class BaselineScore(NamedTuple):
     mean : float
         In nats, in the unit of the score.
     is_better : bool
-        Whether the mean difference of the rows excludes, at 0.1 %, that the model is as good.
+        Whether the mean difference of the rows excludes, at 0.1 %, that the model is as good, or
+        worse by no more than 0.005 nats.
     remedy : str
         What to change then.
     """
@@ -215,6 +216,7 @@ def compare_with_baseline(
     *,
     # probability of the interval that must exclude that a model is as good
     certain: float = 0.9973,
+    negligible: float = 0.005,  # nats, half of the last decimal of the sentence
 ) -> BaselineScore | None:
     """Compare log-likelihoods of rows with those of the baseline, which are paired.
 
@@ -240,5 +242,5 @@ def compare_with_baseline(
     if len(gains) > 1 and np.all(np.isfinite(gains)):
         half = Variance(gains.var(ddof=1) / len(gains), len(gains) - 1).half_width(certain)
         wider = norm.ppf(0.5 + certain / 2) / norm.ppf(0.5 + level / 2)
-        is_better = bool(gains.mean() + np.hypot(half, wider * above) < 0)
+        is_better = bool(gains.mean() + np.hypot(half, wider * above) < -negligible)
     return BaselineScore(baseline.name, float(baseline.values.mean()), is_better, baseline.remedy)

@@ -90,14 +90,19 @@ class ScoreInterval(IntervalOfMean):
     baseline: BaselineScore | None = None
 
     @property
+    def is_unsettled(self) -> bool:
+        """True if `scatter` is larger than the half-width of `combined`."""
+        low, high = self.combined
+        return self.scatter > 0.5 * (high - low)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Further notes, one sentence each: where the model is worse than its baseline, and
         where training has not settled.
         """
         worse = "" if self.baseline is None else self.baseline.sentence(self.mean, self.unit)
         notes = (worse,) if worse else ()
-        low, high = self.combined
-        if not self.scatter > 0.5 * (high - low):
+        if not self.is_unsettled:
             return notes
         return (
             *notes,

@@ -92,8 +92,8 @@ def find_model(estimator: BaseEstimator, X: Matrix) -> tuple[Any, Any]:
     """
     if not holds_model(estimator):
         raise TypeError(
-            "log_likelihood needs a model of sklpf, or a pipeline or a search that holds one, got "
-            f"{_described(estimator)}"
+            "log_likelihood needs a model of sklpf, a pipeline with one as a step, or a search that"
+            f" holds one, got {_described(estimator)}"
         )
     while not is_model(estimator):
         if isinstance(estimator, Pipeline):

@@ -50,7 +50,10 @@ def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
     comparison = compare({"one": rbm, "other": other}, X=X)
     display = ComparisonDisplay.from_result(comparison)
     names = list(comparison.scores)
-    assert [label.get_text() for label in display.ax_.get_yticklabels()] == names
+    _, pair = plt.subplots(1, 2)  # which share no axis
+    for axes in (display.ax_, *ComparisonDisplay.from_result(comparison, ax=pair).axes_):
+        assert [label.get_text() for label in axes.get_yticklabels()] == names
+        assert axes.yaxis_inverted()
     bars = drawn(display.axes_[0])
     for i, name in enumerate(names):
         score = comparison.scores[name]
@@ -70,6 +73,18 @@ def test_models_are_drawn_with_both_errors_and_beside_it_their_differences(rbm):
     assert alone.ax_.get_xlabel() == "difference of these fits\n(nats)"
     alone = ComparisonDisplay.from_result(rbm.score_interval(X))
     assert alone.ax_.get_xlabel() == "log-likelihood\nper row of these fits (nats)"
+
+
+def test_long_names_leave_room_and_ticks_are_whole_numbers():
+    scores = {"learning_rate=0.05, " * n: interval(-1234.5, 0.01, 0.01) for n in (20, 30)}
+    display = ComparisonDisplay(scores).plot()
+    figure = display.figure_
+    figure.canvas.draw()
+    first, second = (label.get_window_extent() for label in display.ax_.get_yticklabels())
+    assert first.y0 > second.y1
+    assert display.ax_.bbox.width > figure.bbox.width / 3
+    assert figure.get_tightbbox().transformed(figure.dpi_scale_trans).x0 > -1
+    assert not display.ax_.xaxis.get_offset_text().get_text()
 
 
 def test_what_is_not_trusted_is_hollow_and_what_is_not_finite_is_written():
@@ -167,10 +182,19 @@ def test_topics_are_bars_of_their_most_probable_words(lda):
     p = lda.components_ / lda.components_.sum(axis=1, keepdims=True)
     for k, axes in enumerate(display.axes_[:6]):
         best = np.argsort(-p[k], kind="stable")[:4]
-        assert [label.get_text() for label in axes.get_yticklabels()] == [words[i] for i in best]
+        assert [text.get_text() for text in axes.texts] == [words[i] for i in best]
         assert_allclose([bar.get_width() for bar in axes.patches], p[k, best])
         assert axes.get_title() == f"topic {k}"
     assert not any(axes.axison for axes in display.axes_[6:])  # two rows of five
+
+
+def test_long_words_end_with_their_panel_and_dollars_are_no_formulas(lda):
+    display = TopicsDisplay.from_estimator(lda, [f"${'w' * 80} {i}$^" for i in range(9)])
+    display.figure_.canvas.draw()
+    for axes in display.axes_[:6]:
+        outer = axes.get_tightbbox().padded(1)
+        assert all(text.get_clip_box().x1 <= outer.x1 for text in axes.texts)
+        assert outer.width < display.figure_.bbox.width / 5
 
 
 @pytest.mark.parametrize(

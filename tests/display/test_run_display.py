@@ -146,7 +146,10 @@ def test_modes_and_log_z_by_parts_of_the_draws(report):
     known = report.result.diagnostics
     values = report.result.log_partition, *known["half_log_partition"], known["check_log_partition"]
     np.testing.assert_array_equal(log_partition.lines[-1].get_xdata(), values)
-    assert display.ax_.get_title(loc="left") == "BridgeSampling, not converged"
+    assert display.ax_.get_title(loc="left").strip() == "BridgeSampling, not converged"
+    display.figure_.canvas.draw()
+    first_line = display.ax_._left_title.get_window_extent().y1 - modes.get_legend().prop.get_size()
+    assert modes.get_legend().get_window_extent().y1 < first_line
 
 
 def test_without_modes_there_is_one_panel():

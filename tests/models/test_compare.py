@@ -241,14 +241,19 @@ def test_models_are_paired_against_the_best():
 
 def test_summary_is_the_table_below_what_it_holds():
     found = compare({"a": trained(2), "b": trained(6)}, X=TEST)
-    title, header, first, second, baseline = found.summary().splitlines()
+    title, header, first, second, baseline, note = found.summary().splitlines()
     assert title.startswith("log-likelihood per row of these fitted models (nats); of procedures: ")
     assert header.strip().split("  ")[-1].strip() == "difference from the first"
     assert first.startswith("  b ")
     assert second.startswith("  a ")
     assert baseline.startswith("  (independent columns)  ")
+    scatter = found.differences["a"].scatter
+    assert "unsettled" not in first
+    assert second.endswith(f"unsettled, ± {scatter:.2g}")  # a sentence once, below the table
+    assert note.startswith("  unsettled: scattered by more than the interval")
     lines = [line.strip() for line in repr(found).splitlines()]
-    assert lines == [line.strip() for line in (header, first, second, baseline)]
+    assert lines == [line.strip() for line in (header, first, second, baseline, note)]
+    assert found._repr_html_().endswith(f"<p>{note.strip()}</p>")
 
 
 def test_models_that_are_not_trusted_come_last_with_the_reason():

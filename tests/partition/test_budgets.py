@@ -161,6 +161,7 @@ def test_budgets_of_what_does_not_count():
     for estimator in (AIS(max_evaluations=100), UntilTrusted(max_evaluations=100)):
         with pytest.raises(ValueError, match="give max_seconds"):
             estimator.fit(rbm)
+    assert AIS(max_seconds=600, random_state=0).fit(rbm).converged_  # which has regions
     stopped = quietly(AIS(max_seconds=1e-6, random_state=0), rbm)
     assert np.isnan(stopped.log_partition_)
     assert alarm_kinds(stopped) == {"budget-spent"}

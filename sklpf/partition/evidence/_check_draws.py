@@ -136,7 +136,7 @@ def check_draws(path: Path, draws: object, *, random_state: RandomState = None) 
     Returns
     -------
     DrawsReport
-        ``converged`` says whether anything speaks against the draws, ``reasons`` what does, and
+        ``converged`` is True if nothing speaks against the draws, ``reasons`` says what does, and
         ``summary()`` is a table of all checks with their numbers and the cost.
 
     Raises
