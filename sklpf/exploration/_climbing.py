@@ -110,7 +110,7 @@ class Climber:
         """Climb from points u on what `slopes` gives; beyond the limit climbs stay."""
 
         def limited(y: Array, steps: Array) -> tuple[Array, Array]:
-            if self.target.n_evaluations > self.limit:
+            if self.target.spent > self.limit:
                 return np.full(len(y), -np.inf), np.zeros_like(y)
             u = y @ self.root.T
             log_f = self.target.log_density(u)
@@ -261,10 +261,10 @@ class Climber:
         """Return how many of points u (n, d) could be tested by so many evaluations, and those of
         them that are not explained with their slopes.
         """
-        last = self.target.n_evaluations + most
+        last = self.target.spent + most
         n = 0
         found = []
-        while n < len(u) and (self.target.n_evaluations < last or not n):
+        while n < len(u) and (self.target.spent < last or not n):
             some, values = u[n : n + n_at_once], log_f[n : n + n_at_once]
             n += len(some)
             if not self.target.has_gradient and u.shape[1] > many_dimensions:
@@ -308,6 +308,8 @@ class Climber:
         """Put t distributions where climbs since the last call have been much higher than the
         cover: at the highest excess, and on the way to it.
         """
+        if not self.seen:  # there was no time for a step
+            return
         u, _, excess = (np.concatenate(each) for each in zip(*self.seen))
         self.seen.clear()
         y = np.linalg.solve(self.root, u.T).T
@@ -404,20 +406,20 @@ def new_parts(
     if not np.isfinite(joint.log_z):
         return [], 0
     climber = Climber(target, joint)
-    end = target.n_evaluations + most
-    climber.limit = target.n_evaluations + most / 4
+    end = target.spent + most
+    climber.limit = target.spent + most / 4
     climber.out_of_cover(joint.u[np.argsort(-joint.log_weights)[:at_once]])
     climber.limit = np.inf
     climber.add_parts(n_on_the_way)
-    u, log_f = _starts(joint, explorers, climber, end - target.n_evaluations, rng)
-    most = share_tested * (end - target.n_evaluations)
+    u, log_f = _starts(joint, explorers, climber, end - target.spent, rng)
+    most = share_tested * (end - target.spent)
     n_tested, u, slopes = climber.unexplained(u, log_f, most, rng)
     n_begun = 0
     while len(u):
         unexplained = ~climber.are_explained(u, slopes)
         u = u[unexplained]
         slopes = slopes[unexplained]
-        if not len(u) or target.n_evaluations > end and n_begun >= fewest:
+        if not len(u) or target.spent > end and n_begun >= fewest:
             break
         climber.to_modes(u[:at_once])
         climber.add_parts()

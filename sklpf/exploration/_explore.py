@@ -81,7 +81,8 @@ def _explored(
     """The cover of a target."""
     scout, explorers = _first_explorers(target, budget, stream)
     all_explorers = list(dict.fromkeys([scout, *explorers]))
-    n_climbs = n_searched = 0
+    n_climbs = 0
+    n_searched = 0.0
     efficiency = nan_share = 0.0
     joint: Any = None
     spent: BudgetSpent | None = None
@@ -90,22 +91,23 @@ def _explored(
             rng = stream.of("stage", stage).generator()
             for explorer in explorers:
                 if stage > 0 or explorer is not scout:
-                    explorer.rise(_SHARE_OF_RISE * (budget - target.n_evaluations))
+                    explorer.rise(_SHARE_OF_RISE * (budget - target.spent))
             proposals = [each.proposal for each in explorers]
-            n = int(max(2, min(size(n_fresh, target.n_dimensions), most_fresh * budget)))
+            most = most_fresh * target.in_time(budget)
+            n = int(max(2, min(size(n_fresh, target.n_dimensions), most)))
             joint = JointDraws(target, proposals, n, rng)
-            before = target.n_evaluations
+            before = target.spent
             most = _most_of_search(before, n_searched, budget, _are_several(proposals))
             parts, n_tried = new_parts(target, joint, all_explorers, most, rng)
             n_climbs += n_tried
-            n_searched += target.n_evaluations - before
+            n_searched += target.spent - before
             reached = min(explorer.beta for explorer in explorers)
             moved, outside = joint.u[:0], 0.0
             if reached == 1:
                 moved, outside, nan_share = joint.walk(target, rng)
             not_over = _why_not_over(reached, joint.disagreement, outside, parts)
             is_enough = joint.efficiency >= EFFICIENT or joint.efficiency <= better * efficiency
-            if not not_over and is_enough or target.n_evaluations > budget:
+            if not not_over and is_enough or target.spent > budget:
                 break
             efficiency = joint.efficiency
             line = "exploring: {} evaluations, log Z about {:.2f}".format
@@ -137,7 +139,7 @@ def _explored(
 
 def _first_explorers(
     target: Target,
-    budget: int,
+    budget: float,
     stream: Stream,
     *,
     fewest: tuple[int, int] = (30, 8),  # effective points, and as many more for each dimension
@@ -152,6 +154,8 @@ def _first_explorers(
     n_effective = min(size(fewest, target.n_dimensions), most_first * budget)
     scout = Explorer(target, n_effective, stream.of("scout"))
     scout.rise(_SHARE_OF_RISE * budget)
+    budget = target.in_time(budget)
+    n_effective = min(n_effective, most_first * budget)
     if not _are_several([scout.proposal]):
         return scout, [scout, Explorer(target, n_effective, stream.of("explorer", 1))]
     # Where there are two regions there may be smaller ones, and basins of attraction get smaller
@@ -166,8 +170,8 @@ def _first_explorers(
 
 
 def _most_of_search(
-    n_evaluations: int,
-    n_searched: int,
+    spent: float,
+    n_searched: float,
     budget: int,
     are_several: bool,
     *,
@@ -178,8 +182,8 @@ def _most_of_search(
     share, or after parts were found half as much again, within the budget.
     """
     fewest = least[are_several] * budget
-    most = max(max(share * n_evaluations, fewest) - n_searched, 0.5 * fewest)
-    return max(min(most, budget - n_evaluations), 0.0)
+    most = max(max(share * spent, fewest) - n_searched, 0.5 * fewest)
+    return max(min(most, budget - spent), 0.0)
 
 
 def _why_not_over(reached: float, disagreement: float, outside: float, parts: list) -> str:

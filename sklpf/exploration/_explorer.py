@@ -122,7 +122,7 @@ class Explorer:
         most : float
             Evaluations, at most but for the last batch.
         """
-        first = self.target.n_evaluations
+        first = self.target.spent
         n_at_target = n_worse = 0
         best = 0.0
         while n_at_target < rounds[1]:
@@ -134,7 +134,7 @@ class Explorer:
             best = max(best, efficiency) if self.beta == 1 else 0.0
             if n_at_target >= rounds[0] and (best > goal or n_worse >= patience):
                 break
-            spent = self.target.n_evaluations - first
+            spent = self.target.spent - first
             if spent > (most if self.beta == 1 else more_below * most):
                 break
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 
 import numpy as np
@@ -90,6 +92,8 @@ class Target:
     ----------
     path : GeometricPath
     checkpoint : Checkpoint or None, default=None
+    seconds_each : float, default=inf
+        Time that there is for an evaluation and what is done between two of them.
 
     Attributes
     ----------
@@ -100,7 +104,12 @@ class Target:
         Points of the last call at which it failed or gave NaN.
     """
 
-    def __init__(self, path: GeometricPath, checkpoint: Checkpoint | None = None):
+    def __init__(
+        self,
+        path: GeometricPath,
+        checkpoint: Checkpoint | None = None,
+        seconds_each: float = math.inf,
+    ):
         self.path = path
         self.base = path.base
         self.coordinates = Coordinates(path.base, path.bounds)
@@ -108,11 +117,22 @@ class Target:
         self.has_gradient = path.grad is not None
         self.n_evaluations = 0
         self.failed = np.zeros(0, dtype=bool)
+        self._seconds_each = seconds_each
+        self._began = time.monotonic()
         self._checkpoint = checkpoint
         self._values = np.empty(0)
         self._n_calls = self._n_read = 0
         if checkpoint is not None:
             self._n_calls, self._values = checkpoint.load("evaluations", self._values)
+
+    @property
+    def spent(self) -> float:
+        """Evaluations, or as many as there was time for if that is more."""
+        return max(self.n_evaluations, (time.monotonic() - self._began) / self._seconds_each)
+
+    def in_time(self, budget: float) -> float:
+        """Return how many evaluations of a budget there is time for, at the pace so far."""
+        return budget * self.n_evaluations / max(self.spent, 1)
 
     def log_density(self, u: Array) -> Array:
         """Return the target's log density by u, shape (n,), in nats; -inf where it has none, fails

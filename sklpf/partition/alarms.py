@@ -373,8 +373,7 @@ KINDS: dict[str, AlarmKind] = {
     "missed-region": AlarmKind(
         "log Z is too low by the mass of a region that the run missed, or visited too rarely. Look"
         " at its centre: is it like your data? What helps hangs on the path: fit"
-        " path.with_regions(run_.regions), whose base covers it; of a Boltzmann machine raise"
-        " n_sweeps or n_temperatures, or give a base nearer to it; of rows under a decoder score"
+        " path.with_regions(run_.regions), whose base covers it; of rows under a decoder score"
         " without the encoder, whose density misses it, or without one raise n_chains, or give an"
         " encoder whose density covers it. Where the library chose the base, a second try starts by"
         ' itself, from one that covers the region; result_.diagnostics["first_try"] is what the'

@@ -243,6 +243,28 @@ def test_a_cover_knows_its_regions():
     assert labels[0] == labels[2] != labels[1]
 
 
+class Clock:
+    """Every look at it takes a tenth of a second."""
+
+    now = 0.0
+
+    def monotonic(self):
+        self.now += 0.1
+        return self.now
+
+
+def test_what_is_done_between_evaluations_takes_time(monkeypatch):
+    monkeypatch.setattr("sklpf.exploration._target.time", Clock())
+    path = path_to(PROBLEMS["modes"])
+    patient, hasty = (
+        explore(path, 10_000, seeded(0), Target(path, seconds_each=seconds))
+        for seconds in (np.inf, 1e-5)
+    )
+    assert hasty.n_evaluations < 0.5 * patient.n_evaluations
+    assert not hasty.is_over
+    assert np.isfinite(hasty.fresh.log_weights).any()
+
+
 def test_walks_leave_the_target_invariant():
     """Ends of 1000 walks by the test of Kolmogorov and Smirnov in both coordinates, p > 1e-4: a
     false alarm in 2e-4; the seed is fixed.

@@ -347,7 +347,9 @@ class BoltzmannMachine(LogLikelihoodMixin, DrawsInContainer, BaseEstimator):
         """
         check_fitted(self)
         mean = base_means(base, self.mean_)
-        return BoltzmannPath(self.couplings_, self.intercept_, mean, offset=self.offset_)
+        path = BoltzmannPath(self.couplings_, self.intercept_, mean, offset=self.offset_)
+        path.base_is_ours = isinstance(base, str) and base == "data"
+        return path
 
     def pseudo_log_likelihood(self, X) -> Array:
         """Log pseudo-likelihood of every row: the sum over units of log p(x_i | all other units).

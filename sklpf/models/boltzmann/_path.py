@@ -17,7 +17,7 @@ from sklpf.models._enumerable_path import (
     bits,
     check_vectors,
 )
-from sklpf.paths import check_ladder, read_only
+from sklpf.paths import Regions, check_ladder, read_only
 
 
 class BoltzmannState(NamedTuple):
@@ -69,7 +69,7 @@ class BoltzmannPath(PathWithRegions):
     """
 
     gibbs_is_reversible = False
-    region_remedy = "raise n_sweeps or n_temperatures, or give a base nearer to it"
+    base_is_ours = False  # chosen by a model, which may choose another; else by the user
     _work_per_segment = 2e9  # couplings
     _kernels = "sklpf.models.boltzmann._path_kernels"
 
@@ -94,6 +94,25 @@ class BoltzmannPath(PathWithRegions):
                 " must sum to less than 3e38"
             )
         self.ladder = check_ladder(ladder)
+
+    def with_regions(self, regions: Regions) -> BoltzmannPath:
+        """Return the path to the same machine from units whose states are equally probable.
+
+        Such a base favours none of the regions. Means of one of them may leave out the others, and
+        those of all are near 1/2 where regions are unlike.
+
+        Parameters
+        ----------
+        regions : Regions
+            Such as ``run_.regions`` of a run that has missed some of them.
+
+        Returns
+        -------
+        BoltzmannPath
+        """
+        return BoltzmannPath(
+            self.couplings, self.intercept, np.full(self.n_visible, 0.5), self.offset, self.ladder
+        )
 
     # -- the kernels' arguments
     def _pack(self):

@@ -160,12 +160,13 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     if most is not None:
         budget = int(_SHARE_OF_EXPLORING * most)
     whole = current_budget()
-    in_time = np.inf
+    seconds = in_time = np.inf
     n_timed = 0
     # What is read from a checkpoint must not depend on time.
     if whole is not None and np.isfinite(whole.seconds_left()) and estimator.checkpoint is None:
         n_timed = _time(path, stream)
-        in_time = _SHARE_OF_EXPLORING * whole.affords(1, whole.pace)
+        seconds = _SHARE_OF_EXPLORING * whole.seconds_left()
+        in_time = seconds / whole.pace
     if whole is not None and np.isfinite(whole.left()):
         most = int(whole.left())
         budget = min(budget, int(_SHARE_OF_EXPLORING * most))
@@ -185,13 +186,13 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
             explorers=fresh.explorers,
             log_own=fresh.log_own,
             tol=estimator.tol,
-            is_short_of_time=is_short_of_time,
+            is_short_of_time=is_short_of_time or target.spent > target.n_evaluations,
         )
 
     memory = None if whole is None else whole.memory
     cover = None if memory is None else memory.covers.get(seed)
     if whole is None or cover is None:
-        target = Target(path, estimator._checkpoint(path, seed))
+        target = Target(path, estimator._checkpoint(path, seed), seconds / max(budget, 1))
         try:
             cover = explore(path, budget, stream.of("exploring"), target)
         except BudgetSpent as spent:

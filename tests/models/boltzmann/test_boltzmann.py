@@ -103,6 +103,19 @@ def test_samplers_agree_with_enumeration(estimator):
 
 
 # ---- modes that samplers miss
+def of_a_user(model):
+    """The path from a base that is not ours to replace."""
+    return model.path(base=model.mean_)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_base_of_ours_that_misses_a_clique_is_replaced(seed):
+    """Z_BOUND standard errors each: a false alarm in 100,000."""
+    model = model_with_clique(seed, share=0.08)
+    tempering = ParallelTempering(random_state=seed).fit(model)
+    assert_right(tempering, Exact().fit(model).log_partition_, Z_BOUND)
+
+
 @pytest.mark.parametrize("estimator", [ParallelTempering(), large(SMC())])
 def test_a_clique_that_is_missed_raises_an_alarm(estimator):
     """Its share is 8 %: log Z is low by .083, twenty standard errors. No run may be trusted that
@@ -110,7 +123,7 @@ def test_a_clique_that_is_missed_raises_an_alarm(estimator):
     """
     missed = []
     for seed in range(4):
-        path = model_with_clique(seed, share=0.08).path()
+        path = of_a_user(model_with_clique(seed, share=0.08))
         exact = Exact().fit(path).log_partition_
         fitted = quietly(estimator.set_params(random_state=seed), path)
         off = abs(fitted.log_partition_ - exact)
@@ -125,7 +138,7 @@ def test_few_chains_see_that_a_small_clique_is_missed(n_chains):
     the clique have weights a thousand times as large as the others.
     """
     for seed in range(3):
-        path = model_with_clique(seed, share=0.04).path()
+        path = of_a_user(model_with_clique(seed, share=0.04))
         ais = quietly(AIS(n_chains, random_state=seed), path)
         assert "missed-region" in alarm_kinds(ais)
         off = ais.log_partition_ - Exact().fit(path).log_partition_
