@@ -155,8 +155,9 @@ class ModelComparison(Comparison):
         if not any(self._shown(name).is_unsettled for name in self.scores):
             return []
         return [
-            "unsettled: scattered by more than the interval between the last passes of training, so"
-            " that another seed may say the opposite; fit for longer, or take compare_fits"
+            "unsettled: scattered by more than the interval's half-width between the last passes of"
+            " training, so that another seed may say the opposite; fit for longer, or take"
+            " compare_fits"
         ]
 
     def _table(self) -> Rows:

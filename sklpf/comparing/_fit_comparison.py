@@ -414,8 +414,9 @@ class FitComparison(Comparison):
         if self.missing:
             n_fits = sum(of_fits.size for of_fits in self.means.values())
             first, *others = self.missing
-            more = ", and so on in missing" if others else ""
-            notes.append(f"{len(self.missing)} of {n_fits} fits are missing: {first}{more}")
+            more = "; the others are listed in missing" if others else ""
+            count = f"{len(self.missing)} of {n_fits} fits are missing"
+            notes.append(f"{count}: {first.rstrip('.')}{more}")
         if len(next(iter(self.means.values()))) == 2:
             notes.append(
                 "intervals are wide, as 2 splits hardly show how much fits differ: take cv=5"

@@ -163,6 +163,9 @@ class ComparisonDisplay(Display):
                 axes.axvline(0, color="0.4", linewidth=0.8, linestyle=":")
             if intervals is self.probabilities:
                 axes.set_xlim(-0.03, 1.03)
+            for line, name in enumerate(names):
+                if isinstance(intervals.get(name), _FromLogPartition):
+                    _write(axes, line, intervals[name])
         legend_above(self.ax_)
         return self
 
@@ -252,17 +255,22 @@ def _draw(
         axes.plot(getattr(interval, name), [line + apart * place] * 2, **style)
     fill = "k" if interval.converged else "none"
     axes.plot(interval.mean, line, "o", color="k", markerfacecolor=fill)
-    if isinstance(interval, _FromLogPartition) and np.ptp(interval.partition) > 0:
-        # Its error is often narrower than the mark.
-        low, high = interval.partition
-        in_left_half = interval.mean < np.mean(axes.get_xlim())
-        n = decimals(interval.mean, (high - low) / 4)
-        interval_text = f"{interval.mean:.{n}f} {from_to(low, high)}"
-        axes.annotate(
-            interval_text,
-            (interval.mean, line),
-            xytext=(0, 7),
-            textcoords="offset points",
-            ha="left" if in_left_half else "right",
-            fontsize="small",
-        )
+
+
+def _write(axes, line, interval: _FromLogPartition) -> None:
+    """Write a number and its error, which is often narrower than the mark, to where there is more
+    room.
+    """
+    low, high = interval.partition
+    if not high > low:
+        return
+    in_left_half = interval.mean < np.mean(axes.get_xlim())
+    n = decimals(interval.mean, (high - low) / 4)
+    axes.annotate(
+        f"{interval.mean:.{n}f} {from_to(low, high)}",
+        (interval.mean, line),
+        xytext=(0, 7),
+        textcoords="offset points",
+        ha="left" if in_left_half else "right",
+        fontsize="small",
+    )

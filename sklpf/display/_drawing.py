@@ -121,7 +121,10 @@ class Display:
             method(axes)
             if width(axes) < 1.5:  # the labels of narrow panels would meet
                 axes.set_xlabel(axes.get_xlabel().replace(" ", "\n", 1))
-        if self.name is not None and len(self.ax_.lines) < 2:  # several have a legend
+        legends = filter(None, (axes.get_legend() for axes in panels))
+        if self.name in [text.get_text() for legend in legends for text in legend.get_texts()]:
+            self.ax_.set_title("", loc="left")  # that of the first of several estimates
+        elif self.name is not None:
             above = self.ax_.get_title()  # the lines of a legend
             title = f"{self.name}\n{above}" if above else self.name
             self.ax_.set_title(title, loc="left", fontsize="medium")

@@ -643,6 +643,6 @@ def _draw_regions(
     place = np.arange(1, len(masses) + 1)
     axes.bar(place - 0.2, masses, yerr=errors, width=0.4, label="mass")
     axes.bar(place + 0.2, shares, width=0.4, label="share of draws")
-    axes.set_ylabel("share of Z")
+    axes.set_ylabel("share of the estimated Z")
     axes.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
     legend_above(axes)

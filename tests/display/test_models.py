@@ -140,6 +140,9 @@ def test_evidences_and_probabilities_have_a_panel_each():
     np.testing.assert_allclose(bars[1], comparison.models["sine"].probability_interval)
     points = [line for line in left.lines if len(line.get_xdata()) == 1]
     assert [line.get_markerfacecolor() for line in points] == ["k", "none"]
+    far = {f"{i}": PartitionResult("HAIS", -x, 0.01) for i, x in enumerate((0, 1, 100))}
+    apart = ComparisonDisplay.from_result(compare_evidence(far)).axes_[0]
+    assert [text.get_ha() for text in apart.texts] == ["right", "left"]
     again = display.plot(display.axes_)
     assert again.figure_ is display.figure_
 

@@ -62,6 +62,7 @@ def test_every_curve_has_errors_that_rise_from_the_base_to_those_of_the_result(r
 def test_weights_are_drawn_in_order_with_their_tail(ais):
     display = RunDisplay.from_estimator(ais, panels=["weights"])
     found = ais.result_.diagnostics
+    assert display.ax_.get_title(loc="left") == "AIS"  # beside a legend without the name
     points, tail, _ = display.ax_.lines
     weights = np.exp(found["log_weights"])
     assert_allclose(points.get_ydata(), np.sort(weights)[::-1] / weights.mean())

@@ -103,6 +103,7 @@ def test_panels_are_named_and_two_estimates_share_axes(tempering):
     assert len(display.axes_[1].lines) == 2
     names = [text.get_text() for text in display.axes_[1].get_legend().texts]
     assert names == [display.name, bar.result_.method]
+    assert display.ax_.get_title(loc="left") == ""  # the legend has both
     for panels in (["tail"], []):
         with pytest.raises(ValueError, match="panels must be some of 'log Z', 'band', 'accept"):
             RunDisplay.from_estimator(tempering, panels=panels)

@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from html import escape
 
 import numpy as np
 import pytest
@@ -253,7 +254,7 @@ def test_summary_is_the_table_below_what_it_holds():
     assert note.startswith("  unsettled: scattered by more than the interval")
     lines = [line.strip() for line in repr(found).splitlines()]
     assert lines == [line.strip() for line in (header, first, second, baseline, note)]
-    assert found._repr_html_().endswith(f"<p>{note.strip()}</p>")
+    assert found._repr_html_().endswith(f"<p>{escape(note.strip())}</p>")
 
 
 def test_models_that_are_not_trusted_come_last_with_the_reason():
