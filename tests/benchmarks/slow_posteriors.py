@@ -2,13 +2,14 @@
 they need? Nine models of public data, beside dynesty.
 
     python tests/benchmarks/slow_posteriors.py [--posteriors NAME ...] [--methods NAME ...]
-    [--seeds 3] [--most 100_000] [--results slow_posteriors.csv] [--report]
+    [--seeds 3] [--most 300_000] [--results slow_posteriors.csv] [--report]
 
 Data come from statsmodels and scikit-learn, or are tables in this file. Likelihoods take one point
 and are written as a user would write them. Priors are in the docstrings, where "log-normal (m, s)"
-has the median m, and its log the standard deviation s. dynesty has 500 live points and is otherwise
-at its defaults. It and UntilTrusted end after `--most` evaluations, and are then not trusted. Every
-run is appended to the results as it ends, and an interrupted benchmark goes on where it stopped.
+has the median m, and its log the standard deviation s. dynesty has 500 live points and random
+walks: it warns that its default, draws within ellipsoids, is inefficient for some of these. It and
+UntilTrusted end after `--most` evaluations, and are then not trusted. Every run is appended to the
+results as it ends, and an interrupted benchmark goes on where it stopped.
 
 Prints Markdown: medians of evaluations, standard error and processor seconds, the mean of log Z,
 and of trusted runs the largest distance, in standard errors, from the mean of dynesty's runs, or,
@@ -376,7 +377,7 @@ def dynesty(name, seed, most):
     counted = Counted(log_likelihood, most)
     rng = np.random.default_rng(seed)
     try:
-        sampler = NestedSampler(counted, transform, d, nlive=500, rstate=rng)
+        sampler = NestedSampler(counted, transform, d, nlive=500, sample="rwalk", rstate=rng)
         sampler.run_nested(print_progress=False)
     except TimeoutError:
         return counted.n, np.nan, np.nan, False, "too many evaluations"
@@ -440,7 +441,7 @@ def main():
     parser.add_argument("--posteriors", nargs="*", default=list(POSTERIORS))
     parser.add_argument("--methods", nargs="*", default=list(METHODS))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--most", type=int, default=100_000)
+    parser.add_argument("--most", type=int, default=300_000)
     parser.add_argument("--results", default="slow_posteriors.csv")
     parser.add_argument("--report", action="store_true")
     options = parser.parse_args()
