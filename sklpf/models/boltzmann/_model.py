@@ -339,7 +339,8 @@ class BoltzmannMachine(LogLikelihoodMixin, DrawsInContainer, BaseEstimator):
         Parameters
         ----------
         base : {"data", "uniform"} or array-like of shape (n_features,), default="data"
-            Means of the independent units: `mean_`, 1/2, or given ones, between 0 and 1.
+            Means of the independent units: `mean_`, 1/2, or given ones, between 0 and 1. A run
+            from "data" that has missed a region, or has not mixed, is followed by one from 1/2.
 
         Returns
         -------
