@@ -119,7 +119,7 @@ for (name, found), color in zip(fits.items(), ("C1", "C0")):
     axes[1].plot(*np.transpose(found), "o", color=color, alpha=0.7, label=name)
 axes[1].set_xlabel("reconstruction error (lower is better)")
 axes[1].set_title("which training is better?\nten seeds each", fontsize=10)
-axes[1].legend(loc="lower right", fontsize=9)
+axes[1].legend(loc="lower left", fontsize=9)
 
 images = search.best_estimator_[-1].sample(30, random_state=0)
 mosaic = np.pad(images.reshape(5, 6, 8, 8), [(0, 0), (0, 0), (1, 1), (1, 1)])

@@ -354,9 +354,8 @@ class DiscreteRBM(RBM):
         Parameters
         ----------
         X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            A batch. If `n_chains` is None there are `batch_size` chains: give about as many rows,
-            since with many more the two terms of the gradient are out of balance (as in
-            scikit-learn), and the model drifts away from the data.
+            A batch, for one update however many rows it has: learning takes as many calls as `fit`
+            makes updates, one for every `batch_size` rows in every pass.
         y : ignored
             Not used; there for scikit-learn's conventions.
 
