@@ -187,8 +187,8 @@ def from_prior_transform(
 
     Its coordinates are normal: z ~ N(0, I) under the prior, u = Phi(z) uniform, and the parameters
     are ``transform(u)``. The log density is the log likelihood of these plus log N(z; 0, I), which
-    is smooth and needs no Jacobian, and its log Z is the log evidence. It ends at |z| = 8.2, where
-    u is 0 or 1 up to rounding: a posterior that reaches so far is an alarm. Effects
+    is smooth and needs no Jacobian, and its log Z is the log evidence. It ends at z = 8.2
+    and -8.2, where u is 1 or 0 up to rounding: a posterior that reaches so far is an alarm. Effects
     whose prior depends on other parameters become independent under the prior (not centred).
     An array of draws for this path holds such z, and no parameters: ``path.from_unit_cube(u)``
     gives them.
