@@ -32,8 +32,8 @@ from sklpf.kernels._vectors import (
 _TILE_ROWS = 6
 _TILE_COLUMNS = 64 if HAS_LONG_REGISTERS else 16
 _SUM_COLUMNS = 128 if HAS_LONG_REGISTERS else 64
-# Weight rows, in so many columns, that stay in the cache until all rows of units have taken them:
-# of many rows of units next to one another, which is worth a copy.
+# Weight rows that stay in the cache, a tile of columns at a time, until all rows of units have
+# taken them. For more rows of units than `_COPIED_FOR` a block of them is copied first.
 _PRODUCT_BLOCK = 128
 _COPIED_BLOCK = 256
 _COPIED_COLUMNS = 256
