@@ -122,17 +122,6 @@ def test_ratios_that_disagree_are_not_converged():
     assert np.isnan(compare(b, a, TEST).mean)
 
 
-# ---- what is not trusted, and what has no likelihood
-def test_what_is_not_trusted_is_said_with_the_models_name():
-    a, b = two_stages()
-    a.set_params(partition_estimator=ParallelTempering(n_sweeps=512, tol=1e-9))
-    with pytest.warns(ConvergenceWarning, match="above tol"):
-        found = compare(b, a, TEST)
-    assert found.method == "difference"
-    assert not found.converged
-    assert found.reasons[0].startswith("model_b: log Z is not to be trusted")
-
-
 # ---- pipelines
 def test_pipelines_are_compared_by_what_their_last_steps_say():
     X = load_digits().data

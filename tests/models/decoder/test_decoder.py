@@ -323,27 +323,6 @@ def test_a_row_alone_has_the_numbers_that_it_has_beside_others(estimator):
     np.testing.assert_array_equal(numbers(X, alone), numbers(X, estimator))
 
 
-def test_points_go_through_the_decoder_in_chunks_of_few_shapes():
-    """So that a decoder is compiled a few times; few points are not padded to a whole chunk."""
-    shapes = set()
-
-    def decoder(z):
-        shapes.add(z.shape)
-        return NETWORK.decoder(z)
-
-    watched = Layers([2, 20, 12], 2.0)
-    watched.decoder = decoder
-    model = watched.model(partition_estimator=SHORT, chunk_size=50)
-    with may_not_converge():
-        model.score_samples(X)
-    assert (50, 2) in shapes
-    assert shapes <= {(16, 2), (32, 2), (50, 2)}
-    shapes.clear()
-    few = watched.model(chunk_size=100_000)
-    few.path(X[:1]).row(0).at(np.zeros((3, 2)))
-    assert max(shapes) <= (256, 2)
-
-
 # ---- a model as others
 def test_the_path_of_a_row_is_one_as_others_are():
     check_path(MODEL.path(X).row(0))

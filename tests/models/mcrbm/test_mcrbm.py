@@ -11,7 +11,7 @@ from scipy.special import expit, logsumexp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import AIS, HAIS, MeanCovarianceRBM, ParallelTempering
+from sklpf import HAIS, MeanCovarianceRBM, ParallelTempering
 from sklpf.models import MeanCovariancePath
 from sklpf.paths import Gaussian
 
@@ -87,18 +87,6 @@ def test_log_z_by_quadrature(seed, estimator):
     assert result.std_error < 0.02
     low, high = result.interval(0.9999)
     assert low - 1e-6 < expected < high + 1e-6
-
-
-def test_log_z_without_weights_is_closed():
-    """Units that see nothing are on or off: a Gaussian times 2 softplus sums, in any estimator."""
-    weightless = {"pooling": np.zeros((5, 5)), "mean_components": np.zeros((5, 3))}
-    weightless["intercept_visible"] = np.zeros(3)
-    numbers = parameters(3) | weightless
-    softplus = np.logaddexp(0, [numbers["intercept_covariance"], numbers["intercept_mean"]]).sum()
-    expected = softplus + 1.5 * np.log(2 * np.pi * 1.2**2) + 3 * np.log(0.1)
-    machine = MeanCovarianceRBM.from_parameters(**numbers, scale=0.1, random_state=0)
-    for estimator in (HAIS(20, 50), AIS(20, 50)):
-        assert estimator.fit(machine).log_partition_ == pytest.approx(expected, abs=1e-9)
 
 
 def test_transform_gives_the_probabilities_of_hidden_units():
