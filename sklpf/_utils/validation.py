@@ -89,7 +89,7 @@ class _DocumentedOrder:
         if owner.__init__ is object.__init__:  # type: ignore[misc]
             return inspect.Signature()
         signature = inspect.signature(owner.__init__)  # type: ignore[misc]
-        documented = re.findall(r"^    (\w[\w, ]*) : ", owner.__doc__ or "", re.M)
+        documented = re.findall(r"^(\w[\w, ]*) : ", inspect.cleandoc(owner.__doc__ or ""), re.M)
         places = {name: i for i, name in enumerate(", ".join(documented).split(", "))}
         parameters = sorted(
             list(signature.parameters.values())[1:],
