@@ -78,6 +78,7 @@ def test_evaluations_with_all_checks_are_no_more_than_allowed(name, most):
     fitted = budgeted(name, density, max_evaluations=most)
     result = fitted.result_
     assert density.n <= most
+    assert np.isfinite(result.log_partition)
     assert result.diagnostics["n_evaluations"] == density.n
     if "budget-spent" in alarm_kinds(fitted):
         assert density.n > most / 2
