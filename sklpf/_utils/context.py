@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from contextvars import ContextVar
-from typing import Any, TextIO, TypeVar, cast
+from typing import Any, NamedTuple, TextIO, TypeVar, cast
 
 import numpy as np
 
@@ -588,11 +588,25 @@ def within(budget: Budget | None) -> Iterator[list[Any]]:
         yield noted
 
 
-def note(run: object) -> None:
-    """Keep a run, the best so far, for the case that the budget is spent before the fit is over."""
+class OnTheWay(NamedTuple):
+    """What particles on their way from the base say of the target, by their weights there."""
+
+    beta: float
+    log_ratio: float  # estimate of log Z / Z_0, in nats
+
+
+def note(found: object) -> None:
+    """Keep the best so far, for the case that the budget is spent before the fit is over: a run, or
+    until there is one what particles say on the way.
+    """
     noted = _NOTED.get()
-    if noted is not None:
-        noted[:] = [run]
+    if (
+        noted is None
+        or isinstance(found, OnTheWay)
+        and not all(isinstance(each, OnTheWay) for each in noted)
+    ):
+        return
+    noted[:] = [found]
 
 
 class Stage:

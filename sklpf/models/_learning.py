@@ -50,7 +50,7 @@ def all_or_nothing(method: _Method) -> _Method:
             raise ValueError(
                 f"training diverged ({error}): rescale X, or lower learning_rate if there is one"
             ) from error
-        self.__dict__ = dict(vars(model))  # Python 3.13 can lose what a dict of another object holds
+        self.__dict__ = dict(vars(model))  # in 3.13.0 another object's dict can lose values
         return self
 
     return cast(_Method, learning)

@@ -41,7 +41,7 @@ from sklpf.partition.checks import CHECKS, Finding, Findings, Work, collect
 from sklpf.partition.checks.missed_mass import regions_to_cover
 from sklpf.paths import Memory, Path, has, is_own_density
 from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs, thinned
-from sklpf.transitions import Transition, default_move
+from sklpf.transitions import Transition, default_move, note_on_the_way
 
 # parameters on which no number depends
 EXECUTION_PARAMETERS = ("n_jobs", "verbose", "checkpoint", "warm_start")
@@ -227,9 +227,21 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _run(self, path: Path, seed: int) -> Run:
         """The run that _sample leaves, with what checks have found before and after it."""
+        self._look_from_base(path, seed)
         before = collect(CHECKS, Work(path, seed)) if self._is_checked else {}
         run = self._with_reading_options(self._sample(path, seed))
         return self._with_findings(path, seed, run, before)
+
+    def _look_from_base(self, path: Path, seed: int, *, n: int = 64, most: float = 0.1) -> None:
+        """Note what a few base draws say of a density, before checks and tuning may take the whole
+        budget.
+        """
+        budget = current_budget()
+        if budget is None or not is_own_density(path):
+            return
+        n = int(np.clip(most * budget.left(), 2, n))
+        state = path.sample_base(n, seeded(seed).of("first look"))
+        note_on_the_way(0.0, 0.0, path.ends(state)[1])
 
     @property
     def _is_checked(self) -> bool:
@@ -309,14 +321,19 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             raise ValueError("max_seconds must be None for a path with rows, which are all needed")
         return Budget(max_evaluations, max_seconds, outer, self._memory)
 
-    def _stopped(self, path: Path, noted: list[Run], spent: BudgetSpent) -> PartitionResult:
+    def _stopped(self, path: Path, noted: list[Any], spent: BudgetSpent) -> PartitionResult:
         """The best that was noted until the budget was spent, which is not trusted."""
-        sentence = "stopped" if noted else "nothing yet"
+        best = noted[-1] if noted else None
         seen = {name: getattr(spent, name) for name in ("spent", "parameter", "needed")}
-        alarm = raised("budget-spent", sentence, **seen)
-        if not noted:
-            return PartitionResult(type(self).__name__, np.nan, np.nan, alarms=(alarm,))
-        run = self._with_reading_options(noted[-1])
+        if not isinstance(best, Run):
+            value, error, sentence = np.nan, np.nan, "nothing yet"
+            if best is not None:
+                value = (path.base_log_partition or 0.0) + best.log_ratio
+                error, sentence, seen["beta"] = np.inf, "on the way", best.beta
+            alarm = raised("budget-spent", sentence, **seen)
+            return PartitionResult(type(self).__name__, value, error, alarms=(alarm,))
+        alarm = raised("budget-spent", "stopped", **seen)
+        run = self._with_reading_options(best)
         findings = {**(run.findings or {}), "budget": Finding(alarms=(alarm,))}
         run = replace(run, base=path.base_chosen, findings=findings)
         self.run_ = run

@@ -503,6 +503,8 @@ KINDS: dict[str, AlarmKind] = {
         {},
         {
             "stopped": "{spent} were spent before the run and its checks were over",
+            "on the way": "{spent} were spent before the run: the number is that of particles at"
+            " inverse temperature {beta:.2g} by which it is planned, with an unknown error",
             "nothing yet": "{spent} were spent before there was an estimate",
         },
         {"": "raise {parameter}{needed}"},

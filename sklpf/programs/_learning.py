@@ -16,7 +16,15 @@ from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.random import Stream, systematic
 from sklpf.paths import COVER, GeometricPath, choose, fit_base, has, take
 from sklpf.programs._exploring import MixtureWalk, walk_outwards
-from sklpf.transitions import Transition, acceptance, fixed_pilot, next_beta, root_of
+from sklpf.transitions import (
+    Transition,
+    acceptance,
+    fixed_pilot,
+    next_beta,
+    note_on_the_way,
+    root_of,
+)
+from sklpf.uncertainty import log_mean_exp
 
 _FEWEST_NOTED, _MOST_NOTED = 100, 400  # base draws, from which climbs begin
 
@@ -60,6 +68,7 @@ class _Carry(NamedTuple):
     state: Any
     auxiliary: tuple
     beta: float
+    log_mean: float  # of the product of mean weights so far
     log_step: float
     n_sweeps: int
     climb_starts: Array  # (m, d)
@@ -124,11 +133,13 @@ def learn(
     carry = _begun(path, transition, n_particles, stream, max_sweeps)
     kept = _Kept(checkpoint, share_of_budget)
     level, carry = kept.load(carry)  # and times at the target
+    note_on_the_way(carry.log_mean, carry.beta, path.ends(carry.state)[1])
     while carry.beta < 1 and level < most_levels and carry.n_sweeps < max_sweeps:
         if kept.is_spent:
             break
         level += 1
         carry = _step_forward(path, transition, carry, stream.at(level))
+        note_on_the_way(carry.log_mean, carry.beta, path.ends(carry.state)[1])
         report(functools.partial(_place, carry))
         kept.save(level, carry)
     drift = 0.0
@@ -189,12 +200,13 @@ class _Kept:
 
 def _begun(path, transition, n_particles: int, stream: Stream, max_sweeps: int) -> _Carry:
     """Particles at base draws."""
-    state, climb_starts, n_drawn = _start(path, n_particles, stream, max_sweeps)
+    state, climb_starts, n_drawn, log_share = _start(path, n_particles, stream, max_sweeps)
     none = np.empty((0, path.n_dimensions))
     return _Carry(
         state=state,
         auxiliary=transition.start(path, state, stream),
         beta=0.0,
+        log_mean=log_share,
         log_step=float(np.log(transition.first_step(path.n_dimensions))),
         n_sweeps=n_drawn,
         climb_starts=climb_starts,
@@ -231,7 +243,8 @@ def _start(
     least_share=0.1,  # of the particles that lie where the target has mass
     most_chunks=200,  # base draws for each particle, until so many do
 ):
-    """The state of n base draws, some of their points, and how many were drawn.
+    """The state of n base draws, some of their points, how many were drawn, and the log of the
+    share of draws that the state stands for.
 
     Where the target has mass at few of them more are drawn, and those with mass are repeated.
     """
@@ -241,7 +254,7 @@ def _start(
     is_alive = path.ends(state)[1] > -np.inf
     wanted = max(path.n_dimensions + 2, int(least_share * n))
     if is_alive.sum() >= wanted:
-        return state, climb_starts, n
+        return state, climb_starts, n, 0.0
     n_drawn = n
     points = [path.position(state)[is_alive]]
     for chunk in range(1, most_chunks):
@@ -252,8 +265,9 @@ def _start(
         n_drawn += n
     alive = np.concatenate(points)
     if len(alive) <= path.n_dimensions + 1:  # too few to begin with
-        return state, climb_starts, n_drawn
-    return path.at(np.resize(alive, (n, path.n_dimensions))), alive[:n_noted], n_drawn
+        return state, climb_starts, n_drawn, 0.0
+    log_share = float(np.log(len(alive) / n_drawn))
+    return path.at(np.resize(alive, (n, path.n_dimensions))), alive[:n_noted], n_drawn, log_share
 
 
 def _n_noted(
@@ -321,11 +335,13 @@ def _step_forward(
         )
     beta = next_beta(log_ratio, float(carry.beta), effective_share)
     uniform = stream.of("resampling").generator().random()
-    chosen = systematic((beta - carry.beta) * log_ratio, len(log_ratio), uniform)
+    log_weights = (beta - carry.beta) * log_ratio
+    chosen = systematic(log_weights, len(log_weights), uniform)
     carry = carry._replace(
         state=path.take(carry.state, chosen),
         auxiliary=take(carry.auxiliary, chosen),
         beta=beta,
+        log_mean=carry.log_mean + float(log_mean_exp(log_weights)),
     )
     path = path.with_ladder(np.unique([0.0, beta, 1.0]))
     return _forget(path, transition, carry, stream)

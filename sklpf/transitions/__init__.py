@@ -16,6 +16,7 @@ from sklpf.transitions._pilot import (  # noqa: F401
     TunedTransition,
     fixed_pilot,
     next_beta,
+    note_on_the_way,
     reflect,
     root_of,
 )

@@ -13,12 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 
+from sklpf._utils.context import OnTheWay, note
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.validation import INSIDE_0_1, POSITIVE
 from sklpf.paths import COVER, Path, n_chains, read_only, shrunk_covariance, take
 from sklpf.transitions._base import Transition, batch_rows
+from sklpf.uncertainty import log_mean_exp
 
 
 class Pilot(NamedTuple):
@@ -124,6 +126,7 @@ class _Row:
     log_step: Any
     root: Array
     beta: float = 0.0
+    log_mean: float = 0.0  # of the product of mean weights so far
     records: list[tuple] = field(default_factory=list)
 
     @property
@@ -162,6 +165,7 @@ class _Row:
                 " base"
             )
         log_weights = (new - self.beta) * gain
+        self.log_mean += float(log_mean_exp(log_weights))
         self.beta = new
         self.path = self.path.with_ladder(np.unique([0.0, new, 1.0]))
         return self.rng.choice(len(gain), size=len(gain), p=softmax(log_weights))
@@ -217,6 +221,8 @@ def run_pilots(
     while rising:
         state, auxiliary = _tune_level(rising, state, auxiliary, n_moves, 1 + n_done)
         gains = np.split(batch.path.ends(state)[1], len(rising))
+        if len(rows) == 1:
+            note_on_the_way(rows[0].log_mean, rows[0].beta, gains[0])
         chosen = [row.rise(gain, n_moves) for row, gain in zip(rising, gains)]
         index = np.concatenate([n * t + own for t, own in enumerate(chosen)])
         state, auxiliary = batch.path.take(state, index), take(auxiliary, index)
@@ -224,6 +230,15 @@ def run_pilots(
         n_done += n_moves
         n_moves = max(moves_of_all // n, fewest_moves)
     return [row.pilot(n) for row in rows]
+
+
+def note_on_the_way(log_mean: float, beta: float, gain: Array) -> None:
+    """Note the estimate of log Z / Z_0 of particles at an inverse temperature, with log f_1 - log
+    f_0 (n,), who have had mean weights of this product so far.
+    """
+    if beta < 1:
+        log_mean += float(log_mean_exp((1 - beta) * gain))
+    note(OnTheWay(beta, log_mean))
 
 
 def _tune_level(

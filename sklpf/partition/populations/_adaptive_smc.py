@@ -257,6 +257,7 @@ class AdaptiveSMC(SamplingEstimator):
         return move
 
     def _run(self, path, seed) -> LearnedRun:
+        self._look_from_base(path, seed)
         # a target without an integral has no place for particles
         counted, evaluations = path.counted()
         if self.checks:
