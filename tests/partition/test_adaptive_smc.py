@@ -8,7 +8,6 @@ from scipy.special import gammaln, logsumexp
 
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Mixture, Uniform
 from sklpf.interop import from_prior_transform
-from sklpf.programs._learning import Learned
 from sklpf.testing import check_coverage
 from sklpf.transitions import HMC, RandomWalk, Slice
 
@@ -79,13 +78,6 @@ def test_any_move_with_and_without_gradient(transition):
     assert_right(smc, truth)  # 1e-3 each
 
 
-def test_a_box():
-    box = [0, 0], [1, 1]
-    path = GeometricPath(lambda x: -np.sum(x, axis=1) / 0.01, base=Uniform(*box), bounds=box)
-    smc = AdaptiveSMC(random_state=0).fit(path)
-    assert_right(smc, 2 * np.log(0.01))  # 1e-3
-
-
 def ordered(u):
     """0 where coordinates increase, in 1/d! of the unit cube."""
     return np.where((np.diff(u, axis=1) > 0).all(axis=1), 0.0, -np.inf)
@@ -122,18 +114,6 @@ def test_a_mode_of_a_hundredth_of_the_width_of_the_one_around_it_is_found(seed):
     assert_right(AdaptiveSMC(random_state=seed).fit(path), 0.0)  # 1e-3
 
 
-def test_a_density_that_raises_far_out_ends_no_fit():
-    """Where a draw of the fitted base, with its Cauchy tails, may lie, and no particle."""
-
-    def log_density(x):
-        if np.any(np.abs(x) > 3e3):
-            raise FloatingPointError("the simulator takes no such points")
-        return -0.5 * np.sum(x**2, axis=1)
-
-    path = GeometricPath(log_density, base=Gaussian([0, 0], 4.0))
-    assert_right(AdaptiveSMC(random_state=3).fit(path), LOG_2PI)  # 1e-3
-
-
 def test_modes_far_beyond_the_base_are_found_from_those_within_it():
     centres = 8 * np.array([[0, 0], [1, 1], [2, 0], [2, 2], [-1, 0], [-2, -1], [0, -2]])
 
@@ -143,28 +123,6 @@ def test_modes_far_beyond_the_base_are_found_from_those_within_it():
 
     path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 9.0))
     assert_right(AdaptiveSMC(random_state=1).fit(path), 0.0)  # 1e-3
-
-
-@pytest.mark.parametrize("seed", [0, *(large(seed) for seed in range(1, 5))])
-def test_a_base_that_is_fitted_anew_where_populations_are_elsewhere(monkeypatch, seed):
-    def bent(x):  # volumes stay as they are
-        return x[:, 1] - 0.5 * (x[:, 0] - 3) ** 2
-
-    def log_density(x):
-        first = -0.5 * np.sum((x + 3) ** 2, axis=1) / 0.04 - np.log(0.04) + np.log(0.1)
-        second = -0.5 * (x[:, 0] - 3) ** 2 - 0.5 * bent(x) ** 2 / 0.01 - np.log(0.1)
-        return np.logaddexp(first, second + np.log(0.9)) - LOG_2PI
-
-    def learn_one_mode(path, *others):
-        points = -3 + 0.2 * np.random.default_rng(0).normal(size=(1000, 2))
-        return Learned(points, points[:0], points[:100], 1.0, False, 1.0, 1000)
-
-    monkeypatch.setattr("sklpf.partition.populations._adaptive_smc.learn", learn_one_mode)
-    path = GeometricPath(log_density, base=Gaussian(np.zeros(2), 9.0))
-    smc = AdaptiveSMC(random_state=seed).fit(path)
-    assert smc.converged_
-    assert smc.result_.diagnostics["n_rounds"] > 1
-    assert abs(smc.log_partition_) < 4.8 * smc.log_partition_std_error_  # 1e-3
 
 
 def test_what_it_says_where_it_can_not_be_trusted():
@@ -177,12 +135,6 @@ def test_what_it_says_where_it_can_not_be_trusted():
     path = GeometricPath(lambda x: -(x**2).sum(axis=1), base=Gaussian([0.0] * 3, 9.0))
     smc = quietly(AdaptiveSMC(tol=1e-4, max_sweeps=30_000, random_state=0), path)
     assert any("above tol: raise max_sweeps" in reason for reason in smc.result_.reasons)
-
-
-def test_a_target_without_an_integral():
-    path = GeometricPath(lambda x: -0.25 * np.log1p((x**2).sum(axis=1)), base=Gaussian([0, 0], 1.0))
-    with pytest.raises(ValueError, match="not normalisable"):
-        AdaptiveSMC(random_state=0).fit(path)
 
 
 def test_a_base_that_hardly_draws_a_point_with_mass_is_refused():

@@ -78,21 +78,6 @@ def test_starts_unlike_the_model_raise_the_alarm():
         BDMC(n_temperatures=10, starts=noise, random_state=0).fit(path)
 
 
-class WrongTarget(RBMPath):
-    """It calls noise exact samples of the target."""
-
-    def sample_target(self, n, stream):
-        return self.state_from_rows(stream.generator().integers(2, size=(n, 64)))
-
-
-def test_wrong_exact_samples_raise_the_alarm():
-    model = make_rbm_problem("digits").path
-    mean = 1 / (1 + np.exp(-model.logits[0]))
-    path = WrongTarget(model.components, model.intercept_visible, model.intercept_hidden, mean)
-    with pytest.warns(ConvergenceWarning, match="gap is negative .* log_f disagrees"):
-        BDMC(n_temperatures=10, random_state=0).fit(path)
-
-
 def test_directions_that_do_not_overlap_raise_the_alarm():
     rng = np.random.default_rng(7)
     parts = 1.5 * rng.normal(size=(14, 30)), rng.normal(size=30), rng.normal(size=14)

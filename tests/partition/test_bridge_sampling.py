@@ -92,21 +92,6 @@ def test_heavy_tails_want_a_t():
     assert abs(off) < 3.5 * bridge.log_partition_std_error_
 
 
-@pytest.mark.parametrize("proposal", ["warp3", "t", "mixture"])
-def test_correlations_cost_no_precision(proposal):
-    """Standard deviations of 1 to 1e-3 along turned axes; 3.5 standard errors, fixed seeds."""
-    rng = np.random.default_rng(0)
-    widths = np.geomspace(1, 1e-3, 4)
-    axes = np.linalg.qr(rng.normal(size=(4, 4)))[0]
-    draws = widths * rng.normal(size=(4, 500, 4)) @ axes.T
-
-    bridge = fitted(lambda x: -0.5 * np.sum((x @ axes / widths) ** 2, axis=1), draws, proposal)
-    off = bridge.log_partition_ - 2 * LOG_2PI - np.log(widths).sum()
-    assert bridge.converged_
-    assert bridge.log_partition_std_error_ < 0.006
-    assert abs(off) < 3.5 * bridge.log_partition_std_error_
-
-
 def test_modes_want_a_mixture():
     problem, draws = exact("two gaussians 10-D")
     normal, mixture = (fitted(problem.path, draws, name) for name in ("normal", "mixture"))
@@ -234,13 +219,6 @@ def test_repeated_draws_in_any_order_count_once():
     assert abs(off) < 4.5 * bridge.log_partition_std_error_
 
 
-def test_draws_of_another_density():
-    """20 % too wide in 10 dimensions: proposals agree, as they are too wide as well."""
-    draws = 1.2 * np.random.default_rng(0).standard_normal((4, 500, 10))
-    bridge = fitted(lambda x: -np.sum(x**2, axis=1) / 2, draws)
-    assert any("bridges that lean" in reason for reason in bridge.result_.reasons)
-
-
 # -- other orders
 
 
@@ -281,33 +259,6 @@ def test_samplers_of_emcee_and_numpyro_themselves():
     assert fitted(log_density, numpyro).log_partition_ == expected
 
 
-@pytest.mark.parametrize("d", [1, 2, 3])
-def test_a_function_of_one_point_is_taken_as_such(d):
-    draws = np.random.default_rng(0).standard_normal((4, 500, d))
-
-    def log_density(x):
-        return -0.5 * sum(x[k] ** 2 for k in range(d))
-
-    def of_points(x):
-        return -0.5 * np.sum(x**2, axis=1)
-
-    found = [fitted(f, draws).log_partition_ for f in (log_density, of_points)]
-    assert found[0] == pytest.approx(found[1], abs=1e-9)
-
-
-def test_draws_that_are_like_their_neighbours_cost_no_evaluations():
-    """A few thousand of 40,000 draws of chains with a time of 39 steps; the error stays small."""
-    rng = np.random.default_rng(0)
-    chains = rng.standard_normal((4, 10_000, 2))
-    for t in range(1, chains.shape[1]):
-        chains[:, t] = 0.95 * chains[:, t - 1] + np.sqrt(1 - 0.95**2) * chains[:, t]
-    bridge = fitted(lambda x: -0.5 * np.sum(x**2, axis=1), chains)
-    assert bridge.converged_
-    assert bridge.result_.diagnostics["n_evaluations"] < 6.5 * 4500
-    error = bridge.log_partition_ - np.log(2 * np.pi)
-    assert abs(error) < 4 * bridge.log_partition_std_error_ < 0.02
-
-
 def test_checks_without_gradients_take_no_more_points_than_the_run_in_many_dimensions():
     n_points = 0
 
@@ -320,18 +271,6 @@ def test_checks_without_gradients_take_no_more_points_than_the_run_in_many_dimen
     bridge = BridgeSampling(random_state=0).fit(log_density, draws=draws)
     assert bridge.converged_
     assert n_points < 2 * bridge.run_.n_evaluations + 12_000
-
-
-def test_nested_samples_are_thinned_by_the_random_state():
-    points = np.random.default_rng(0).standard_normal((4000, 2))
-    weights = np.exp(-0.5 * np.sum(points**2, axis=1))  # of a density narrower by sqrt(2)
-    results = SimpleNamespace(samples=points, importance_weights=lambda: weights)
-    path = GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian(np.zeros(2), 1.0))
-    numbers = [
-        BridgeSampling(checks=False, random_state=seed).fit(path, draws=results).run_.r_hat[0]
-        for seed in (0, 0, 1)
-    ]
-    assert numbers[0] == numbers[1] != numbers[2]
 
 
 # -- errors

@@ -8,13 +8,12 @@ import pickle
 
 import numpy as np
 import pytest
-from draws import autoregressive
 from marks import large
 from mode_problems import make_mode_problem
 
 from sklpf import SMC, BridgeSampling, Gaussian, GeometricPath
 from sklpf.interop import from_prior_transform
-from sklpf.partition import UntilTrusted, check_draws
+from sklpf.partition import check_draws
 
 MODES = ((0.0, 0.0), (9.0, 9.0))
 
@@ -163,19 +162,3 @@ def test_containers_and_paths():
         check_draws(wide, None)
     with pytest.raises(ValueError, match="dimensions"):
         check_draws(wide, normal(d=3))
-
-
-def test_walkers_that_take_turns_are_read_as_chains():
-    """Of 16 AR(1) walkers, for the report as for the first of several estimators; said once."""
-    x = autoregressive(0.8, (16, 250, 2))
-    flat = x.swapaxes(0, 1).reshape(-1, 2)
-    with pytest.warns(UserWarning, match="16 chains that take turns") as told:
-        report = check_draws(standard, flat, random_state=0)
-    assert len(told) == 1
-    expected = check_draws(standard, x, random_state=0)
-    assert report.result.log_partition == expected.result.log_partition
-    path = GeometricPath(standard, base=Gaussian(np.zeros(2), 4.0))
-    with pytest.warns(UserWarning, match="16 chains that take turns") as told:
-        attempts = UntilTrusted(random_state=0).fit(path, draws=flat).attempts_
-    assert len(told) == 1
-    assert attempts[0].method == "BridgeSampling"

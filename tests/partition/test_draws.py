@@ -18,7 +18,7 @@ from sklpf import (
     GeometricPath,
     ParallelTempering,
 )
-from sklpf.partition import MBAR, ImportanceSampling
+from sklpf.partition import ImportanceSampling
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(*(RNG.normal(size=size) for size in ((8, 10), 10, 8)))
@@ -92,11 +92,6 @@ def test_there_are_few_and_they_come_in_groups(fitted):
     assert len(draws.log_weights) == len(draws.groups) == len(draws.points)
     assert len(np.unique(draws.groups)) >= 10
     assert draws is fitted.run_.draws
-
-
-def test_methods_that_read_a_run_have_its_draws():
-    tempering = quietly(ParallelTempering(4, n_sweeps=256, random_state=0), RBM)
-    assert MBAR().fit(tempering.run_).result_.draws is tempering.result_.draws
 
 
 def test_labelled():

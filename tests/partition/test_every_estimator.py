@@ -7,8 +7,6 @@ The tables of doc/benchmarks are of the same kind with many more runs.
 import dataclasses
 import functools
 import pickle
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -307,16 +305,6 @@ def test_without_checks_numbers_are_the_same_and_the_result_says_that_nothing_lo
     if name in ("AIS", "SMC"):  # no chain goes back
         n_back = looked.result_.sweeps["reverse chains"]
         assert blind.result_.n_sweeps == looked.result_.n_sweeps - n_back
-
-
-def test_a_run_reads_itself_in_another_process(tmp_path):
-    tempering = fitted("ParallelTempering")
-    file = tmp_path / "run.pickle"
-    file.write_bytes(pickle.dumps(tempering.run_))
-    code = "import pickle, sys; print(pickle.load(open(sys.argv[1], 'rb')).read().log_partition)"
-    command = [sys.executable, "-c", code, file]
-    found = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert float(found.stdout) == tempering.log_partition_
 
 
 READERS = [

@@ -5,7 +5,6 @@ see.
 import numpy as np
 import pytest
 from convergence import assert_right, quietly
-from known_problems import make_rbm_problem
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
@@ -33,13 +32,6 @@ def test_the_mean_weight_is_unbiased():
     weights = [np.exp(log_mean_exp(run.forward) - NORMAL) for run in runs]
     z = (np.mean(weights) - 1) / stats.sem(weights)
     assert abs(z) < 4.5
-
-
-@pytest.mark.parametrize("kind", ["medium", "two modes", "far mode"])
-@pytest.mark.parametrize("n_samples", [20, 3000])
-def test_on_rbms_it_says_that_it_is_lost(kind, n_samples):
-    for seed in range(2):
-        assert not fit(make_rbm_problem(kind).path, seed, n_samples=n_samples).converged_
 
 
 @pytest.mark.parametrize("scale", [0.3, 0.5])

@@ -104,11 +104,3 @@ def test_filters_that_disagree_are_not_trusted():
     with pytest.warns(ConvergenceWarning, match="log estimates spread by .*: raise n_particles"):
         estimator = LeftToRight(2, random_state=0).fit(path)
     assert not estimator.converged_
-
-
-def test_the_cost_counts_the_reverse_chains_that_there_are():
-    path = documents(lengths=(16,)).row(0)
-    result = LeftToRight(32, 11, random_state=0).fit(path).result_
-    # 4 pilots, and 16 chains through two of the first ten filters and through the eleventh
-    n_chains = 4 * 16 + 11 * 32 + 3 * 16
-    assert result.n_sweeps == n_chains * (1 + LeftToRight().n_sweeps)

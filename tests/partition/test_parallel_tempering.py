@@ -8,25 +8,20 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from convergence import alarm_kinds, quietly, z_score
+from convergence import alarm_kinds, quietly
 from known_problems import make_rbm_problem
-from lattices import lattice
 from marks import large
-from scipy import sparse
 from scipy.stats import binom
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import (
     BernoulliRBM,
-    BoltzmannMachine,
     Exact,
     Gaussian,
     GeometricPath,
     ParallelTempering,
     Uniform,
 )
-from sklpf.partition.levels._parallel_tempering import _Schedule
-from sklpf.paths import make_ladder
 from sklpf.transitions import RandomWalk
 
 
@@ -83,39 +78,6 @@ def test_levels_end_at_equal_rejection():
     assert diagnostics["barrier"] == pytest.approx(rejection.sum())
 
 
-def test_round_trips_of_many_spins_take_their_time():
-    """Of a round of 256 scans over 24 levels, in which a walk has no time for one, nothing follows:
-    the last round has 512, and in that there are some.
-    """
-    model = BoltzmannMachine.from_spins(sparse.csr_array(0.4 * lattice(32, 32)))
-    tempering = ParallelTempering(2, n_sweeps=1024, checks=False, random_state=0)
-    run = quietly(tempering, model).run_
-    assert run.n_scans == 1024 < 2 * len(run.ladder) ** 2
-    assert run.last.round_trips.any()
-
-
-def test_a_run_ends_where_too_few_ladders_go_round():
-    """If a ladder does not go round with probability q in a round, all ten do in one of r times its
-    length with (1 - q^r)^10: with none here at most in .19 % for r = 4, .007 % for r = 2; with one
-    in .06 % for r = 2, with two in .31 %. Of two ladders nothing follows.
-    """
-    for n_ladders, ends in ((10, [1, 2]), (2, [0, 0])):
-        schedule = _Schedule([256, 512, 1024], n_ladders, None)
-        assert [schedule.may_end_with(i) for i in range(3)] == [n_ladders == 10] * 2 + [True]
-        for i, most in enumerate(ends):
-            found = [schedule._is_hopeless(i, np.arange(n_ladders) < n) for n in range(3)]
-            assert found == [n < most for n in range(3)]
-    assert not _Schedule([256], 1000, None)._is_hopeless(0, np.ones(1000))
-
-
-def test_fixed_ladder_stays():
-    problem, ladder = make_rbm_problem("easy"), make_ladder("sigmoid", 7)
-    tempering = ParallelTempering(ladder=ladder, adapt=False, n_sweeps=256, random_state=0)
-    tempering.fit(problem.path)
-    np.testing.assert_array_equal(tempering.result_.ladder, ladder)
-    assert abs(z_score(tempering, problem.log_partition)) < 5
-
-
 def test_ladders_of_which_some_sit_in_a_spike_are_in_different_modes():
     """Between the ladders places differ by little, and log f by 17 nats."""
 
@@ -128,19 +90,6 @@ def test_ladders_of_which_some_sit_in_a_spike_are_in_different_modes():
     with pytest.warns(ConvergenceWarning, match=both):
         tempering = ParallelTempering(n_sweeps=1024, random_state=0).fit(path)
     assert "not-mixed" in alarm_kinds(tempering)
-
-
-def test_a_run_goes_on_once_where_ladders_differ():
-    """Weights of an RBM with several modes, symmetric in 0 and 1: 3.7 standard errors."""
-    rng = np.random.default_rng(6)
-    weights = rng.normal(size=(10, 14)) * rng.choice([1.5, 2.0, 2.5])
-    biases = -weights.sum(axis=0) / 2, -weights.sum(axis=1) / 2
-    rbm = BernoulliRBM.from_parameters(weights, *biases, visible_mean=np.full(14, 0.5))
-    tempering = ParallelTempering(n_sweeps=256, random_state=3).fit(rbm)
-    assert tempering.run_.continued_from == 256
-    assert tempering.converged_
-    assert tempering.result_.n_sweeps >= 10 * 6 * 4 * 256  # of all ladders, with 6 levels or more
-    assert abs(z_score(tempering, Exact().fit(rbm).log_partition_)) < 3.7
 
 
 @pytest.mark.parametrize("n", [16, large(150)])

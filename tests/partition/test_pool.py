@@ -5,7 +5,6 @@ import pickle
 
 import numpy as np
 import pytest
-from marks import large
 from scipy.stats import binom
 from test_compare_evidence import result
 
@@ -13,7 +12,6 @@ from sklpf import (
     AIS,
     BernoulliRBM,
     Exact,
-    ParallelTempering,
     PartitionResult,
     compare_evidence,
 )
@@ -63,22 +61,6 @@ def test_intervals_cover(n_runs, degrees):
     covers = sum(low <= 0 <= high for low, high in (each.interval() for each in pools))
     assert covers >= binom.ppf(1e-4, 400, 0.95)
     assert sum(not each.converged for each in pools) <= binom.ppf(1 - 1e-4, 400, 0.01)
-
-
-@pytest.mark.parametrize("n", [25, large(100)])
-def test_runs_of_an_estimator_cover(n):
-    """n pools of 4, at least as many as occur with a probability of 1e-4 if 95 % cover."""
-    rng = np.random.default_rng(0)
-    rbm = BernoulliRBM.from_parameters(*(rng.normal(size=size) for size in ((5, 8), 8, 5)))
-    exact = Exact().fit(rbm).log_partition_
-    covers = 0
-    for study in range(n):
-        seeds = range(4 * study, 4 * study + 4)
-        found = pool([AIS(30, 60, checks=False, random_state=seed).fit(rbm) for seed in seeds])
-        assert found.check_evaluations is None
-        low, high = found.interval()
-        covers += low <= exact <= high
-    assert covers >= binom.ppf(1e-4, n, 0.95)
 
 
 # ---- disagreement
@@ -165,15 +147,6 @@ def test_json_keeps_a_result(given):
         del fields[lost]
         with pytest.raises(ValueError, match=f"to_json has given: KeyError.*{lost}"):
             PartitionResult.from_json(json.dumps(fields))
-
-
-def test_numbers_of_numpy_are_sent_too():
-    """A grid of np.arange gives them to estimators."""
-    fitted = ParallelTempering(2, 4, np.int64(32), random_state=0)._fit(
-        BernoulliRBM.from_parameters(np.full((3, 4), 0.5), np.zeros(4), np.zeros(3))
-    )
-    back = PartitionResult.from_json(fitted.result_.to_json())
-    assert back.sweeps == fitted.result_.sweeps
 
 
 # ---- bad input

@@ -1,7 +1,6 @@
 """A result that one can read: a line, a table, a frame, and labelled arrays."""
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from sklpf import (
     ParallelTempering,
     compare,
 )
-from sklpf.partition import DIAGNOSTICS, Alarm, PartitionResult
+from sklpf.partition import Alarm, PartitionResult
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
@@ -54,12 +53,6 @@ def test_a_summary_says_what_a_reader_asks_first(tempering):
     assert lines["round trips of a ladder"].split()[0] == str(trips)
 
 
-def test_a_summary_says_what_checks_cost():
-    result = PartitionResult("HAIS", 1.0, 0.1, check_evaluations=12400)
-    assert "  evaluations by checks  12,400" in " ".join(result.summary().splitlines())
-    assert "checks" not in replace(result, check_evaluations=0).summary()
-
-
 @pytest.mark.parametrize("value", [35.2, -2e5])
 def test_what_is_exact_but_for_rounding_shows_no_digits_of_it(value):
     off = 4e-16 * abs(value)
@@ -72,14 +65,6 @@ def test_reasons_are_in_the_summary_and_in_the_line():
     result = PartitionResult("AIS", 1.0, 0.5, alarms=(Alarm("few", "too few weights count"),))
     assert "too few weights count" in result.summary()
     assert "not converged: too few weights count" in repr(result)
-
-
-@pytest.mark.parametrize("value", [None, [], "many", [[1], [1, 2]], np.empty(0)])
-def test_diagnostics_that_are_no_numbers_are_left_out(value):
-    found = {"gap": value, "barrier": 0.25}
-    table = dict(PartitionResult("Mine", 1.0, 0.1, diagnostics=found)._table())
-    assert table[DIAGNOSTICS["barrier"].meaning] == "0.25"
-    assert DIAGNOSTICS["gap"].meaning not in table
 
 
 def test_a_repr_is_one_short_line(tempering, rows):
@@ -161,10 +146,3 @@ def test_a_nan_is_not_converged_and_statements_are_of_a_fixed_set():
 def test_fields_of_another_kind_are_named(options, message):
     with pytest.raises((TypeError, ValueError), match=message):
         PartitionResult(**{"method": "AIS", "log_partition": 1.0, "std_error": 0.1, **options})
-
-
-def test_an_interval_that_says_nothing_is_not_known():
-    lines = dict(PartitionResult("AIS", 2751.0, 1450.0, 99, alarms=(Alarm("x", "y"),))._table())
-    assert lines["95 % interval"] == "not known"
-    lines = dict(PartitionResult("AIS", -7.7e6, 30.0, 99)._table())
-    assert lines["95 % interval"].startswith("[-77000")

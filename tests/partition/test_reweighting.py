@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from convergence import may_not_converge, quietly
 from known_problems import hidden_mode_problem, make_rbm_problem
-from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
@@ -19,15 +18,13 @@ from sklpf.models import LDAPath
 from sklpf.partition import (
     BAR,
     MBAR,
-    Alarm,
     LevelProcess,
     RejectionSampling,
     SteppingStone,
     ThermodynamicIntegration,
-    WangLandau,
     compare_estimates,
 )
-from sklpf.paths import GeometricPath, Path, Uniform
+from sklpf.paths import GeometricPath, Uniform
 from sklpf.transitions import RandomWalk
 
 T_BOUND = 4.8
@@ -97,19 +94,6 @@ def test_curves_match_enumeration_at_every_level(sampler, weights):
         np.testing.assert_allclose(result.log_partition_curve[1:], exact, atol=5 * result.std_error)
 
 
-def test_bar_is_parallel_tempering_itself(exchange):
-    again = BAR().fit(exchange.run_)
-    assert again.log_partition_ == exchange.log_partition_
-    error = exchange.log_partition_std_error_
-    assert again.log_partition_std_error_ == pytest.approx(error, rel=1e-12)
-    small = BernoulliRBM.from_parameters(np.ones((1, 2)), np.zeros(2), np.zeros(1))
-    sampled = BAR(random_state=0).fit(small)  # by its default sampler
-    full = ParallelTempering(random_state=0).fit(small)
-    assert sampled.log_partition_ == full.log_partition_
-    assert sampled.sampler_.log_partition_ == full.log_partition_
-    assert not hasattr(again, "sampler_")
-
-
 def test_left_and_right_sums_lie_on_both_sides_of_a_tempered_path():
     """U = log f_1 - log f_0 of the joint path does not depend on beta, so that log Z is convex."""
     problem = make_rbm_problem("easy", weights="joint")
@@ -129,16 +113,6 @@ def test_a_method_is_never_surer_than_the_run_it_reads():
         result = quietly(clone(method), run).result_
         assert not result.converged
         assert any("no round trip" in reason for reason in result.reasons)
-
-
-def test_alarms_and_rounding_of_a_run_stay_with_it(exchange):
-    doubt = Alarm("heavy-tails", "the tails are in doubt")
-    run = replace(exchange.run_, earlier_alarms=(doubt,), log_f_rounding=1.0)
-    for result in (*compare_estimates(run).results, quietly(BAR(), run).result_):
-        assert not result.converged
-        first, second = result.reasons[:2]
-        assert first == "the tails are in doubt"
-        assert second.startswith("parameters or a constant are so")
 
 
 SAMPLERS_WITH_OPTIONS = [
@@ -202,15 +176,6 @@ def test_simulated_tempering_shows_the_number_of_bar(tempering):
 
 
 # ---- all together
-def test_comparison_is_a_line_a_method(exchange, tempering):
-    for sampler in (exchange, tempering):
-        comparison = compare_estimates(sampler.run_)
-        lines = str(comparison).splitlines()
-        assert lines == repr(comparison).splitlines()
-        assert len(lines) == 1 + len(comparison.results) == 7
-        assert lines[1].split()[0] == type(sampler).__name__
-        assert f"{sampler.log_partition_:.4f}" in lines[1]
-        assert comparison.results[0].log_partition == sampler.log_partition_
 
 
 # ---- what can't be read
@@ -263,49 +228,6 @@ def test_the_error_of_quadrature_is_in_the_standard_error(exchange):
 
 
 # ---- what must not be trusted
-class HalfLine(Path):
-    """N(0, 1) on x > 0 from N(0, 1): a density with a wall, in NumPy, without slopes."""
-
-    base_log_partition = 0.0
-    has_boundary = True
-
-    def sample_base(self, n, stream):
-        return stream.generator().normal(size=n)
-
-    def log_f(self, state, levels):
-        beta = self.ladder[levels]
-        log_f = norm.logpdf(state) - beta * state
-        return np.where((beta > 0) & (state <= 0), -np.inf, log_f)
-
-    def gibbs(self, state, levels, stream, reverse=False):
-        beta, u = self.ladder[levels], stream.generator().random(len(state))
-        return np.where(beta > 0, norm.isf(u * norm.sf(beta)) - beta, norm.isf(u))
-
-
-TRUTH = 0.5 + norm.logsf(1.0)
-
-
-@may_not_converge()
-def test_walls_are_seen_without_slopes():
-    """Half of the base is outside, which no reverse ratio sees: 5 standard errors, false alarm 1e-3
-    with t_9.
-    """
-    sampler = ParallelTempering(n_sweeps=1024, random_state=0).fit(HalfLine())
-    fitted = SteppingStone(random_state=0).fit(sampler.run_)
-    assert abs(fitted.log_partition_ - TRUTH) < 5 * fitted.log_partition_std_error_ < 0.2
-
-
-def test_the_sampler_s_alarms_are_kept():
-    path = make_rbm_problem("easy").path
-    tempering = ParallelTempering(n_sweeps=256, tol=1e-9, random_state=0)
-    for sampler in (tempering, WangLandau(20, 10, 300, flatness=0.99, random_state=0)):
-        with pytest.warns(ConvergenceWarning):
-            bar = BAR(sampler).fit(path)
-        assert not bar.converged_
-        assert set(bar.sampler_.result_.reasons) <= set(bar.result_.reasons)
-        if isinstance(sampler, WangLandau):
-            with pytest.warns(ConvergenceWarning):
-                assert not BAR().fit(bar.run_).converged_
 
 
 @may_not_converge()

@@ -206,14 +206,6 @@ def test_an_interrupted_run_goes_on(tmp_path):
 
 
 # ---- what is wrong is said in one sentence
-def test_a_missing_method_is_named():
-    class NoContent(Coins):
-        @property
-        def row_content(self):
-            raise AttributeError
-
-    with pytest.raises(TypeError, match=r"the method row_content\(t\); NoContent has none"):
-        Exact().fit(NoContent(X))
 
 
 def test_a_bad_row_is_named():

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 from convergence import z_score
 from known_densities import make_density_problem
-from known_problems import hidden_mode_problem
 from marks import large
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import RTS, Gaussian, GeometricPath
 from sklpf.partition import ThermodynamicIntegration
-from sklpf.transitions import Gibbs, RandomWalk, Slice
+from sklpf.transitions import RandomWalk, Slice
 
 T_BOUND = 4.8
 SHORT = {"n_temperatures": 10, "n_sweeps": 300, "n_chains": 50}
@@ -49,17 +48,6 @@ def test_options_and_moves_leave_the_value(problem, parameters):
     assert abs(z_score(rts, problem.log_partition)) < T_BOUND
 
 
-@pytest.mark.large
-def test_gibbs_on_a_path_of_binary_units():
-    """Both the curve and the density of beta, on a path whose log Z at every beta is a sum over
-    counts of units.
-    """
-    path = hidden_mode_problem(n_units=6, mean=0.7).path
-    rts = RTS(**{**SHORT, "n_sweeps": 1000}, transition=Gibbs()).fit(path)
-    assert abs(rts.log_partition_) < T_BOUND * rts.log_partition_std_error_
-    np.testing.assert_allclose(rts.result_.diagnostics["shares"] * 9, 1, atol=0.1)
-
-
 # ---- alarms
 def test_short_runs_are_flagged():
     problem = make_density_problem("gaussian 20-D, condition 10000")
@@ -78,12 +66,6 @@ def test_wrong_states_at_some_beta_disagree_with_their_average(fitted):
 
 
 # ---- runs
-def test_as_sampler_of_an_integral(problem, fitted):
-    integral = ThermodynamicIntegration(RTS(**SHORT), rule="continuous").fit(problem.path)
-    of_run = ThermodynamicIntegration(rule="continuous").fit(fitted.run_)
-    assert integral.log_partition_ == of_run.log_partition_
-    assert integral.result_.method == "ThermodynamicIntegration (continuous)"
-    assert integral.result_.log_partition_curve.shape == (10,)
 
 
 # ---- bad input

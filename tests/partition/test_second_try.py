@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from convergence import may_not_converge, quietly
+from convergence import quietly
 from marks import large
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -16,13 +16,11 @@ from sklpf import (
     HAIS,
     RTS,
     SMC,
-    BernoulliRBM,
     Gaussian,
     GeometricPath,
     Mixture,
     ParallelTempering,
 )
-from sklpf.models import RBMPath
 from sklpf.partition import BAR
 
 DISTANCE = 14.0
@@ -68,12 +66,6 @@ def test_a_base_of_ours_is_replaced_and_the_second_run_is_right(estimator):
     assert result.n_sweeps == estimator.run_.n_sweeps
 
 
-def test_the_first_try_is_kept_and_the_cost_of_both_counted(first):
-    again = clone(QUICK).fit(path(ours=True))
-    assert again.result_.diagnostics["first_try"] == first.log_partition_
-    assert again.result_.n_sweeps > first.result_.n_sweeps
-
-
 def test_sweeps_of_a_first_try_do_not_shrink_the_error_of_the_second():
     run = quietly(ParallelTempering(4, 6, 128, random_state=0), path(ours=False)).run_
     costly = replace(run, sweeps={"chains": 100 * run.n_sweeps})
@@ -88,37 +80,6 @@ def test_a_base_of_the_users_is_left_as_it_is_and_the_alarm_says_how_it_is_made_
     again = SMC(random_state=0).fit(path(ours=False).with_regions(first.run_.regions))
     assert again.converged_
     assert abs(again.log_partition_) < max(4 * again.log_partition_std_error_, 0.02)
-
-
-def test_a_lower_bound_is_looked_for_by_tempering_only_where_rounds_depend_on_it(monkeypatch):
-    """And by the same function as for all others: once a fit. What it takes is counted."""
-    model = BernoulliRBM.from_parameters(np.ones((2, 3)), np.zeros(3), np.zeros(2))
-    drawn = []
-    bound_draws = RBMPath.bound_draws
-
-    def noted(path, stream):
-        drawn.append(stream)
-        return bound_draws(path, stream)
-
-    moved = []  # chains and their sweeps
-    move_at_target = RBMPath.move_at_target
-
-    def counted(path, state, n_sweeps, stream):
-        moved.append((len(state.v), n_sweeps))
-        move_at_target(path, state, n_sweeps, stream)
-
-    monkeypatch.setattr(RBMPath, "bound_draws", noted)
-    monkeypatch.setattr(RBMPath, "move_at_target", counted)
-    short = ParallelTempering(2, 4, 32, random_state=0)
-    with may_not_converge():
-        for options in ({}, {"tol": 0.5}):
-            drawn.clear()
-            moved.clear()
-            result = clone(short).set_params(**options).fit(model).result_
-            assert len(drawn) == 1
-            assert result.check_evaluations == sum(n * sweeps for n, sweeps in moved) + 1000
-            clone(short).set_params(checks=False, **options).fit(model)
-            assert len(drawn) == 1
 
 
 class Failing(GeometricPath):

@@ -186,12 +186,3 @@ def test_what_is_refused(gaussian, tmp_path):
         UntilTrusted([Says()], checkpoint=tmp_path).fit(gaussian)
     with pytest.raises(ValueError, match="must be picklable"):  # the density is a lambda
         UntilTrusted([Says()], checkpoint=tmp_path, random_state=0).fit(gaussian)
-
-
-def test_how_an_attempt_is_run_is_no_other_fit():
-    """A model keeps the number, and an interrupted fit goes on, whatever jobs attempts take."""
-    attempts = [UntilTrusted([AIS(20, 20, **how)]) for how in ({}, {"n_jobs": 2, "verbose": 1})]
-    other = UntilTrusted([AIS(20, 21)])
-    rbm = BernoulliRBM.from_parameters(np.full((3, 4), 0.5), np.zeros(4), np.zeros(3))
-    digests = [rbm.set_params(partition_estimator=each)._digest() for each in (*attempts, other)]
-    assert digests[0] == digests[1] != digests[2]

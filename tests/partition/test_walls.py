@@ -62,16 +62,6 @@ def test_chains_of_all_samplers_that_never_come_back_to_the_base(estimator, n_te
         assert abs(fitted.log_partition_ - truth) < 4 * fitted.log_partition_std_error_ < 0.6
 
 
-@pytest.mark.large
-def test_tol_holds_for_the_base_draws_too():
-    path, truth = TARGETS["half-space"]
-    fitted = quietly(RTS(20, 10, 400, tol=0.04, random_state=0), path)
-    assert fitted.converged_
-    assert fitted.log_partition_std_error_ <= 0.04
-    assert fitted.run_.first_ratio.std_error < 0.02
-    assert abs(fitted.log_partition_ - truth) < 0.16
-
-
 def test_the_first_ratio_is_the_mean_over_base_draws():
     path, truth = TARGETS["half-space"]
     near = path.with_ladder([0.0, 1.0])

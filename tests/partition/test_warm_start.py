@@ -12,7 +12,6 @@ from sklearn.base import clone
 
 from sklpf import BernoulliRBM, Gaussian, GeometricPath, UntilTrusted
 from sklpf.partition import ImportanceSampling
-from sklpf.paths import Memory
 
 
 class Bananas:
@@ -93,20 +92,3 @@ def test_a_model_has_no_density_of_the_users():
     rbm = BernoulliRBM.from_parameters(np.full((3, 4), 0.5), np.zeros(4), np.zeros(3))
     with pytest.raises(ValueError, match="warm_start keeps values of a density of your own on R"):
         UntilTrusted(warm_start=True).fit(rbm)
-
-
-def test_values_and_gradients_of_a_function_that_gives_the_same_arrays_again():
-    kept = np.empty((2, 1000))
-
-    def value_and_grad(x):
-        values, slopes = kept[0, : len(x)], kept[1, : 2 * len(x)].reshape(-1, 2)
-        values[:] = -0.5 * np.sum(x**2, axis=1)
-        slopes[:] = -x
-        return values, slopes
-
-    memory = Memory(path_of(Bananas()), 0)
-    points = np.random.default_rng(0).normal(size=(9, 2))
-    memory.values("value_and_grad", value_and_grad, points[:6], True)
-    values, slopes = memory.values("value_and_grad", value_and_grad, points, True)
-    np.testing.assert_array_equal(values, -0.5 * np.sum(points**2, axis=1))
-    np.testing.assert_array_equal(slopes, -points)

@@ -3,8 +3,6 @@
 import numpy as np
 import pytest
 from convergence import assert_right
-from interruption import saves
-from sklearn.base import clone
 
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Mixture, Uniform
 from sklpf.programs._exploring import MixtureWalk, walk_outwards
@@ -99,19 +97,3 @@ def test_arms_are_covered_from_a_base_that_covers_their_middle(seed):
     truth = 0.5 * np.log(np.pi / 0.05) + 1.5 * np.log(np.pi / 5)
     assert_right(smc, truth, 3.5)
     assert smc.log_partition_std_error_ < 0.06
-
-
-def test_a_run_that_was_interrupted_after_it_explored_again_goes_on_with_the_same_bits(tmp_path):
-    path = GeometricPath(bent, base=Gaussian(np.zeros(2), 25.0))
-    smc = AdaptiveSMC(20, tol=1.0, random_state=3)
-    with saves() as everything:
-        whole = clone(smc).set_params(checkpoint=tmp_path / "whole").fit(path)
-    learning = [saved for saved in everything if saved[0] == "learning"]
-    n_repeated = len(learning) - len(set(learning))  # saved once more when walks had ended
-    assert n_repeated > 1
-    kept = smc.set_params(checkpoint=tmp_path / "kept")
-    with saves(interrupt_at=everything.index(learning[-2])):
-        kept.fit(path)
-    kept.fit(path)
-    assert kept.log_partition_ == whole.log_partition_
-    assert kept.result_.diagnostics["drift"] == whole.result_.diagnostics["drift"]

@@ -18,7 +18,7 @@ from sklpf.programs import (
     anneal_reverse,
     target_summaries,
 )
-from sklpf.transitions import HMC, Gibbs, Transition
+from sklpf.transitions import HMC, Gibbs
 
 Z_BOUND = 4.5
 KEY = stream_key(0)
@@ -94,25 +94,6 @@ def test_populations_in_one_array_have_the_numbers_of_each_alone():
     for name in ("log_weights", "log_mean", "ancestors", "records"):
         np.testing.assert_array_equal(getattr(together, name), getattr(alone, name))
     np.testing.assert_array_equal(path.summary(together.state), path.summary(alone.state))
-
-
-def test_particles_of_one_ancestor_move_apart_before_they_are_weighted():
-    path = GeometricPath(lambda x: -(x**4).sum(axis=1), grad=None, base=Gaussian([2.0, 1.0], 3.0))
-    plan = Plan(path.with_ladder(np.linspace(0, 1, 10)), SmallSteps(), 0)
-    populations = anneal_populations(plan, 4, 30, resample_at=1)
-    assert np.all(populations.records[:, :-1, 2])
-    for of_population, ancestors in zip(populations.log_weights, populations.ancestors):
-        assert len(np.unique(ancestors)) < 30
-        # those of the last level, which come after a resampling
-        assert len(np.unique(of_population)) == 30
-
-
-class SmallSteps(Transition):
-    """Small steps that are always accepted."""
-
-    def move(self, path, state, auxiliary, levels, stream, reverse=False):
-        step = 1e-3 * stream.generator().standard_normal(state.position.shape)
-        return path.at(state.position + step), auxiliary
 
 
 # ---- walls

@@ -23,25 +23,6 @@ def test_equation_12_inverts_equation_8():
     np.testing.assert_allclose(rts_curve(log_weights, marginal(log_weights)), CURVE, rtol=1e-12)
 
 
-def test_one_round_combined_is_equation_12():
-    log_weights = random_weights(0)
-    log_shares = np.log(softmax(np.random.default_rng(1).normal(size=5)))
-    alone = combine_rounds(log_weights[np.newaxis], log_shares[np.newaxis], [1.0])
-    np.testing.assert_allclose(alone, rts_curve(log_weights, log_shares), rtol=1e-12)
-
-
-def test_rounds_with_equal_weights_are_pooled():
-    """Here Newton's method has work to do, and equation 12 on the pooled averages gives
-    its result.
-    """
-    log_weights, rng = random_weights(0), np.random.default_rng(1)
-    shares, sizes = softmax(rng.normal(size=(3, 5)), axis=1), np.array([1.0, 2.0, 5.0])
-    pooled = sizes @ shares / sizes.sum()
-    combined = combine_rounds(np.tile(log_weights, (3, 1)), np.log(shares), sizes)
-    expected = rts_curve(log_weights, np.log(pooled))
-    np.testing.assert_allclose(combined, expected, atol=1e-12, rtol=1e-12)
-
-
 def test_rounds_with_different_weights():
     log_weights = np.array([random_weights(seed, scale=2.0) for seed in range(4)])
     exact = np.array([marginal(row) for row in log_weights])

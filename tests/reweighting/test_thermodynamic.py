@@ -46,24 +46,6 @@ def test_corrected_rule_is_exact_for_cubics():
     np.testing.assert_allclose(curve, LADDER**4 - 3 * LADDER**2 + 2 * LADDER, atol=1e-14)
 
 
-@pytest.mark.parametrize("rule", RULES)
-def test_two_levels(rule):
-    ends = np.array([0.0, 1.0])
-    curve = integrate(ends, moments_of([1.0, 3.0], [2.0, 2.0], ends), rule)
-    assert curve[1] == {"left": 1.0, "right": 3.0}.get(rule, 2.0)
-
-
-@pytest.mark.parametrize("rule", RULES)
-def test_a_ladder_that_falls(rule):
-    """As other programs' may: every rule gives the same curve from the other end."""
-    moments = moments_of(np.exp(LADDER), np.exp(LADDER))
-    falling = moments_of(np.exp(LADDER[::-1]), np.exp(LADDER[::-1]), LADDER[::-1])
-    other_end = {"left": "right", "right": "left"}.get(rule, rule)
-    rising = integrate(LADDER, moments, other_end)
-    expected = rising[::-1] - rising[-1]
-    np.testing.assert_allclose(integrate(LADDER[::-1], falling, rule), expected, atol=1e-14)
-
-
 def test_moments_and_levels_without_states():
     sums = np.array([[4.0, 8.0, 20.0, 2.0], [0, 0, 0, 0], [2.0, 8.0, 34.0, 1.0]])
     slope, curvature = level_moments(sums, np.array([0.0, 0.25, 1.0]))

@@ -5,11 +5,9 @@ import pickle
 
 import numpy as np
 import pytest
-from marks import large
 from scipy.integrate import quad
 from scipy.special import logsumexp, softmax
 from scipy.stats import norm
-from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from sklpf import FactorialMixture, Tempering
@@ -70,12 +68,6 @@ def test_temper_is_the_best_distribution_over_temperatures(value):
     np.testing.assert_allclose(inverse * value + term, part_of_bound(best), rtol=1e-9, atol=1e-9)
     for other in np.random.default_rng(0).dirichlet(np.ones(3), 50):
         assert part_of_bound(other) <= part_of_bound(best) + 1e-9 * max(1, abs(value))
-
-
-def test_inverse_temperatures_may_be_even_as_in_the_paper():
-    ladder = temperature_ladder(100.0, spacing="inverse")
-    np.testing.assert_allclose(1 / ladder[::-1], np.arange(1, 101) / 100)
-    np.testing.assert_array_equal(temperature_ladder(7.0, ladder), ladder)
 
 
 def test_good_fits_cool_and_monotone_tempering_never_heats():
@@ -194,20 +186,6 @@ def test_objective_bounds_the_evidence(kind):
 # -- figure 1
 
 
-@pytest.mark.parametrize(
-    ("temperature", "n_optima"), [large(20.0, 1), (13.0, 1), (8.5, 2), large(1.0, 2)]
-)
-def test_there_is_one_optimum_at_high_temperatures(temperature, n_optima):
-    x = data(n=200)
-    ends = []
-    for start in ([3.0, -3.0], [-3.0, 3.0], [1.0, 2.5], [2.7, 1.3]):
-        model = TwoGaussians(x, start)
-        for _ in range(3000):
-            model.update(1 / temperature)
-        ends.append(model.means)
-    assert len(np.unique(np.round(ends, 2), axis=0)) == n_optima
-
-
 def test_annealing_reaches_the_best_optimum_from_all_starts():
     x, schedule = data(n=200), temperature_schedule("linear", 20.0, 100)
 
@@ -221,13 +199,6 @@ def test_annealing_reaches_the_best_optimum_from_all_starts():
 
 
 # ---- as a parameter of models
-@pytest.mark.parametrize("kind", ["annealed", "global", "local"])
-def test_a_string_is_a_tempering_with_its_defaults(kind):
-    X, _, _ = make_factorial_shapes(100, random_state=0)
-    short = FactorialMixture(4, tempering=kind, n_moves=0, random_state=0).fit(X)
-    long = clone(short).set_params(tempering=Tempering(kind)).fit(X)
-    np.testing.assert_array_equal(long.components_, short.components_)
-    np.testing.assert_array_equal(long.temperatures_, short.temperatures_)
 
 
 def test_a_search_varies_a_temperature_and_the_model_is_saved_with_it():
