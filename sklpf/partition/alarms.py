@@ -131,7 +131,7 @@ KINDS: dict[str, AlarmKind] = {
         {
             "explored": "of draws from the explored cover {share:.0%} are effective (at least"
             " {efficient:.0%} needed)",
-            "weights": "weights have a tail of Pareto shape {shape:.2f} (at most {most:g})",
+            "weights": "weights have a tail of Pareto shape {shape:.2f} (at most {most:.2f})",
             "none": "neighbouring levels do not overlap at all",
             "none of states": "the states of neighbouring levels do not overlap at all",
             "neighbours": "neighbouring levels overlap by {least:.2g} (at least {overlap} needed)",

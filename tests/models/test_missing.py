@@ -105,13 +105,6 @@ def test_known_values_of_a_gaussian_rbm_have_the_integral_of_the_density():
         np.testing.assert_allclose(model.impute(X, "mean"), filled, atol=1e-10)
 
 
-def test_a_row_without_known_values_has_the_likelihood_1():
-    for model in (binary(), categorical(), gaussian()):
-        X = np.full((2, model.n_features_in_), NAN)
-        assert np.array_equal(model.score_samples(X), [0, 0])
-        assert model.score_interval(X).combined == (0, 0)
-
-
 # ---- draws
 @pytest.mark.parametrize("make", [binary, in_two_parts, categorical])
 def test_imputed_values_have_their_conditional_probabilities(make, enumerated):
@@ -197,20 +190,6 @@ def test_rows_that_are_not_enumerated_are_estimated_with_their_error(
     assert 0 < high - low < 0.2
 
 
-@pytest.mark.parametrize("make", [binary, categorical, gaussian])
-def test_rows_that_are_not_enumerated_are_imputed_by_chains(make, not_enumerated, monkeypatch):
-    """100 draws for each: |z| < 4.5 of every mean, at most 15: false alarms 0.01 %."""
-    model = make()
-    X = model.sample(1, random_state=0).astype(float)
-    X[0, [0, -1]] = NAN
-    on = model.transform(X)
-    filled = model.impute(X, random_state=0)
-    assert not np.isnan(filled).any()
-    monkeypatch.setattr(_missing, "_MOST_STATES", 1 << 20)
-    exact = model.transform(X)
-    assert np.all(np.abs(on - exact) <= 4.5 * 0.5 / np.sqrt(100))
-
-
 class NeverTrusted(AIS):
     """Annealing whose weights do not do."""
 
@@ -219,14 +198,18 @@ class NeverTrusted(AIS):
         return self
 
 
-@pytest.mark.parametrize("make", [binary, gaussian])
-def test_tempered_chains_take_the_place_of_annealed_ones(make, not_enumerated, monkeypatch):
+@pytest.mark.parametrize("annealed", [AIS, NeverTrusted])
+@pytest.mark.parametrize("make", [binary, categorical, gaussian])
+def test_rows_that_are_not_enumerated_are_imputed_by_annealed_or_tempered_chains(
+    make, annealed, not_enumerated, monkeypatch
+):
     """100 draws for each: |z| < 4.5 of every mean, at most 15: false alarms 0.01 %."""
     model = make()
     X = model.sample(1, random_state=0).astype(float)
     X[0, [0, -1]] = NAN
-    monkeypatch.setattr(_missing, "AIS", NeverTrusted)
+    monkeypatch.setattr(_missing, "AIS", annealed)
     on = model.transform(X)
+    assert not np.isnan(model.impute(X, random_state=0)).any()
     monkeypatch.setattr(_missing, "_MOST_STATES", 1 << 20)
     assert np.all(np.abs(on - model.transform(X)) <= 4.5 * 0.5 / np.sqrt(100))
 
@@ -240,16 +223,6 @@ def test_imputations_of_another_seed_are_other_draws(not_enumerated):
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
     assert len(np.unique(first, axis=0)) > 1
-
-
-def test_means_over_many_states_are_sums_of_blocks(enumerated, monkeypatch):
-    model = binary()
-    X = model.sample(5, random_state=0).astype(float)
-    X[:, :3] = NAN
-    expected = model.transform(X), model.impute(X, "mean")
-    monkeypatch.setattr(_missing, "_MOST_NUMBERS", 20)
-    np.testing.assert_allclose(model.transform(X), expected[0], rtol=1e-6)
-    np.testing.assert_allclose(model.impute(X, "mean"), expected[1], rtol=1e-12)
 
 
 # ---- training

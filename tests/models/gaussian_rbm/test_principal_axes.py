@@ -12,7 +12,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from sklpf import AIS, GaussianRBM, ParallelTempering
-from sklpf.models.gaussian_rbm._learning import draws_given_known
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(300, 4)) @ RNG.normal(size=(4, 4)) + 2 * RNG.integers(2, size=(300, 1))
@@ -63,20 +62,13 @@ MIXTURE = Mixture(MODEL)
 
 
 @pytest.mark.parametrize("rows", [X[:12], SOME], ids=["complete", "missing"])
-def test_scores_are_those_of_the_mixture(rows):
+def test_scores_features_and_imputed_means_are_those_of_the_mixture(rows):
     expected = [logsumexp(MIXTURE.log_parts(row)) for row in rows]
     np.testing.assert_allclose(MODEL.score_samples(rows), expected, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("rows", [X[:12], SOME], ids=["complete", "missing"])
-def test_features_are_posterior_means(rows):
     expected = [MIXTURE.shares(row) @ MIXTURE.hidden for row in rows]
     np.testing.assert_allclose(MODEL.transform(rows), expected, rtol=1e-10, atol=1e-12)
-
-
-def test_imputed_means_are_conditional_means():
-    expected = [MIXTURE.filled(row) for row in SOME]
-    np.testing.assert_allclose(MODEL.impute(SOME, "mean"), expected, rtol=1e-8)
+    expected = [MIXTURE.filled(row) for row in rows]
+    np.testing.assert_allclose(MODEL.impute(rows, "mean"), expected, rtol=1e-8)
 
 
 def test_imputed_draws_have_the_conditional_moments():
@@ -149,46 +141,15 @@ def test_missing_values_cost_little(share):
     assert model.fit(some).score(test) > complete - 0.7
 
 
-def test_draws_given_known_columns_have_the_conditional_moments():
-    """z-scores below 4.5: false alarms 7e-5 of the 10 numbers."""
-    n = 20_000
-    covariance = np.cov(X.T)
-    precision = np.linalg.inv(covariance)
-    drawn = RNG.multivariate_normal(np.zeros(4), covariance, n)
-    missing = np.tile([[True, False, True, True], [False, False, False, True]], (n // 2, 1))
-    row = np.array([np.nan, 1.0, np.nan, np.nan]), np.array([1.0, -1.0, 2.0, np.nan])
-    rows = np.tile(row, (n // 2, 1))
-    given = draws_given_known(drawn, np.nan_to_num(rows), missing, precision)
-    np.testing.assert_array_equal(given[~missing], rows[~missing])
-    for first, absent in enumerate(missing[:2]):
-        draws = given[first::2][:, absent]
-        expected = np.linalg.inv(precision[np.ix_(absent, absent)])
-        known = row[first][~absent]
-        mean = -expected @ precision[np.ix_(absent, ~absent)] @ known
-        errors = np.sqrt(np.diag(expected) / len(draws))
-        assert np.all(np.abs(draws.mean(axis=0) - mean) < 4.5 * errors)
-        found = np.atleast_2d(np.cov(draws.T))
-        spread = np.outer(np.diag(expected), np.diag(expected)) + expected**2
-        assert np.all(np.abs(found - expected) < 4.5 * np.sqrt(spread / len(draws)))
-
-
 @pytest.mark.filterwarnings("ignore:the model is worse")  # by hundredths of a nat
-@pytest.mark.parametrize("n_components", [16, 64])
-def test_correlated_columns_are_as_likely_as_under_one_gaussian(n_components):
+def test_correlated_columns_are_as_likely_as_under_one_gaussian():
     """Three factors and noise: independent noise by column is 10 nats below."""
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(1200, 3)) @ rng.normal(size=(3, 20)) + 0.3 * rng.normal(size=(1200, 20))
     train, test = rows[:600], rows[600:]
     gaussian = multivariate_normal(train.mean(axis=0), np.cov(train.T)).logpdf(test).mean()
-    model = GaussianRBM(n_components, axes="principal", n_iter=20, random_state=0).fit(train)
+    model = GaussianRBM(64, axes="principal", n_iter=20, random_state=0).fit(train)
     assert model.score(test) > gaussian - 0.2
-
-
-def test_units_change_nothing():
-    """The same fit of columns in other units, but for the Jacobian."""
-    units = np.array([1e-3, 1.0, 50.0, 1e4])
-    other = GaussianRBM(3, axes="principal", n_iter=10, random_state=0).fit(X * units)
-    assert other.score(X * units) + np.log(units).sum() == pytest.approx(MODEL.score(X), abs=1e-3)
 
 
 def test_few_rows_are_shrunk():
@@ -198,11 +159,10 @@ def test_few_rows_are_shrunk():
     assert model.score(rows[20:]) > -55  # of the density itself: -42.6
 
 
-@pytest.mark.parametrize("n_components", [64, 256])
-def test_training_with_many_units_stays_finite(n_components):
+def test_training_with_many_units_stays_finite():
     """Steps and first weights are smaller the more units there are."""
     rows = StandardScaler().fit_transform(load_wine().data)
-    model = GaussianRBM(n_components, n_iter=10, random_state=0).fit(rows)
+    model = GaussianRBM(256, n_iter=10, random_state=0).fit(rows)
     assert np.isfinite(model.components_).all()
 
 

@@ -2,8 +2,6 @@
 the log ratio.
 """
 
-import copy
-
 import numpy as np
 import pytest
 from fused_programs import (
@@ -118,14 +116,6 @@ def test_ratio_of_enumerable_models(scale, tempered):
     assert abs(result.log_partition - truth) < student_t.isf(5e-6, 9) * result.std_error
     assert result.converged
     assert result.std_error < 0.1
-
-
-def test_a_model_against_itself_has_no_error():
-    a = models(1.0)[0]
-    path = a._ratio_path(copy.deepcopy(a))
-    result = ParallelTempering(n_sweeps=64, random_state=0).fit(path).result_
-    assert result.log_partition == pytest.approx(0, abs=1e-5)
-    assert result.std_error == pytest.approx(0, abs=1e-5)
 
 
 @pytest.mark.large

@@ -23,13 +23,9 @@ from sklpf import (
     BernoulliRBM,
     Exact,
     ParallelTempering,
-    PartitionEstimator,
-    PartitionResult,
-    UntilTrusted,
 )
 from sklpf.models import RBMPath, RBMTrajectoryPath
 from sklpf.models.rbm._learning import Parameters
-from sklpf.partition import Alarm
 from sklpf.testing import check_coverage, check_path, check_transition
 from sklpf.transitions import Gibbs
 
@@ -72,13 +68,6 @@ def test_levels_against_brute_force():
     path = make_path()
     assert_levels_follow(path, path.state_from_rows(V), formula(path), atol=1e-5)
     assert np.logaddexp.reduce(formula(path)(0.0)) == pytest.approx(0, abs=1e-6)
-
-
-def test_without_checkpoints_levels_are_inverse_temperatures():
-    path = make_path(n_checkpoints=0)
-    in_temperature = path.target.with_ladder(LADDER)
-    found, expected = (p.log_f_ladder(p.state_from_rows(V)) for p in (path, in_temperature))
-    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_contracts():
@@ -147,27 +136,6 @@ def test_tracking_changes_no_other_number():
             model.path(weights=weights, trajectory=True)
 
 
-def test_neighbours_exchange_states():
-    """By exact draws: mean acceptance of a swap, of which training keeps at least a half by draws
-    of its own chains; the bound leaves 0.1 for these.
-    """
-    path = trained().path()
-    rng = np.random.default_rng(0)
-    assert len(path.betas) > 4
-    for k in range(1, len(path.betas) - 1):
-        pair = [Parameters(path.weights[i], path.visible[i], path.hidden[i]) for i in (k, k + 1)]
-        draws = [exact_rows(one, rng) for one in pair]
-        gains = [pair[1].log_f(v) - pair[0].log_f(v) for v in draws]
-        swaps = np.exp(np.minimum(np.subtract.outer(*gains), 0)).mean()
-        assert swaps > 0.4
-        assert swaps < 0.95  # they are thinned
-
-
-def exact_rows(parameters, rng, n=500):
-    path = RBMPath(*parameters, np.full(parameters.components.shape[1], 0.5))
-    return Exact().sample(path, n, rng).v.astype(np.float32)
-
-
 def test_the_last_level_is_the_model_whatever_was_kept():
     rbm = trained()
     rng = np.random.default_rng(1)
@@ -194,13 +162,6 @@ def test_training_goes_on_and_is_saved():
     assert rbm._trajectory is None
 
 
-def test_early_stopping_forgets_what_came_after_the_best_pass():
-    rbm = trained(early_stopping=True, n_iter_no_change=3, learning_rate=0.2, n_iter=100)
-    n_updates = rbm.best_iteration_ * 18  # of 360 rows
-    assert rbm.best_iteration_ < len(rbm.validation_scores_)
-    assert rbm._trajectory.n_updates == n_updates
-
-
 def test_score_and_sample_use_it():
     """Five standard errors with 9 degrees of freedom: false alarm 1e-3. Means of 1000 draws: six of
     theirs, 24 times.
@@ -211,25 +172,6 @@ def test_score_and_sample_use_it():
     exact = clone(rbm).set_params(partition_estimator=None).fit(rows()).sample(1000, random_state=0)
     drawn = rbm.sample(1000, random_state=0)
     np.testing.assert_allclose(drawn.mean(axis=0), exact.mean(axis=0), atol=6 * np.sqrt(0.5 / 1000))
-
-
-class Trusts(PartitionEstimator):
-    """An estimator that is trusted on paths of one kind."""
-
-    def __init__(self, kind):
-        self.kind = kind
-
-    def _estimate(self, path, seed):
-        doubts = Alarm("not-mixed", "none", "raise n_sweeps")
-        alarms = () if isinstance(path, self.kind) else (doubts,)
-        return PartitionResult("Trusts", 1.0, 0.01, alarms=alarms)
-
-
-@pytest.mark.parametrize(("kind", "n_attempts"), [(RBMPath, 1), (RBMTrajectoryPath, 2)])
-def test_until_trusted_tries_temperatures_before_training(kind, n_attempts):
-    estimator = UntilTrusted([Trusts(kind)], random_state=0).fit(trained())
-    assert len(estimator.attempts_) == n_attempts
-    assert estimator.converged_
 
 
 # ---- coverage
@@ -248,15 +190,3 @@ HONEST = {"least_coverage": 0.93, "false_alarm": 2e-3}
 )
 def test_coverage_on_models_trained_anew(estimator, n):
     check_coverage(lambda s: trained(s).path(), estimator, n, **HONEST, least_converged=2 / 3)
-
-
-@pytest.mark.parametrize(
-    ("estimator", "n"),
-    [(BY_TEMPERING, 6), *(large(estimator, 24) for estimator in (BY_TEMPERING, BY_AIS, BY_RTS))],
-    ids=str,
-)
-def test_coverage_through_checkpoints_that_have_nothing_to_do_with_the_model(estimator, n):
-    def build(seed):
-        return make_path(seed=seed, n_hidden=5, n_visible=12, scale=0.5)
-
-    check_coverage(build, estimator, n, **HONEST, least_converged=0.5)
