@@ -17,7 +17,7 @@ from sklpf.uncertainty import FALSE_ALARM, MATERIAL_DIFFERENCE, MOST_BETWEEN, Di
 if TYPE_CHECKING:
     from sklpf.programs import Draws
 
-MATERIAL_BOUND = 0.05  # nats by which it is
+MATERIAL_BOUND = 0.05  # nats that a number may be below a bound or an attempt without an alarm
 
 
 class AlarmKind(NamedTuple):
@@ -131,7 +131,7 @@ KINDS: dict[str, AlarmKind] = {
         {
             "explored": "of draws from the explored cover {share:.0%} are effective (at least"
             " {efficient:.0%} needed)",
-            "weights": "weights have a tail of Pareto shape {shape:.2f} (at most {most:g})",
+            "weights": "weights have a tail of Pareto shape {shape:.2f} (at most {most:.2f})",
             "none": "neighbouring levels do not overlap at all",
             "none of states": "the states of neighbouring levels do not overlap at all",
             "neighbours": "neighbouring levels overlap by {least:.2g} (at least {overlap} needed)",
@@ -382,7 +382,7 @@ KINDS: dict[str, AlarmKind] = {
         "a share of draws that a right run has with at most 1 %, of regions one by one and of small"
         " ones together, that moves log Z by more than its error and by {nats} nats",
         {
-            "nats": 0.015,  # or a share of Z
+            "nats": 0.015,  # of log Z, or as a share of Z, which is as large
             "hardly_seen": 0.25,  # of the draws that a region or a mode should have by its mass
         },
         {

@@ -12,7 +12,6 @@ from sklpf import (
     BernoulliRBM,
     BoltzmannMachine,
     CategoricalRBM,
-    GaussianRBM,
     LatentDirichletAllocation,
     LinearGenerativeModel,
     compare,
@@ -116,22 +115,6 @@ def test_a_model_that_is_worse_says_so_once_and_others_do_not():
             rows = (np.random.default_rng(seed).random((300, 6)) < 0.4).astype(float)
             clone(good).set_params(random_state=seed).fit(rows[:200]).score(rows[200:])
     assert not caught
-
-
-def test_a_model_of_one_topic_is_not_worse_than_one_topic():
-    counts = np.random.default_rng(0).poisson(1.0, (200, 12))
-    model = LatentDirichletAllocation(1, topic_word_prior=0.9, random_state=0).fit(counts)
-    baseline = model.score_interval(counts).baseline
-    assert model.score(counts) == pytest.approx(baseline.mean, abs=0.005)
-    assert not baseline.is_better
-
-
-def test_real_rows_with_correlations_are_told_of_principal_axes():
-    mixing = np.random.default_rng(0).normal(size=(2, 8))
-    X = RNG.normal(size=(400, 2)) @ mixing + 0.1 * RNG.normal(size=(400, 8))
-    train, test = in_halves(X)
-    with pytest.warns(UserWarning, match='worse than one Gaussian.*axes="principal"'):
-        GaussianRBM(2, n_iter=20, random_state=0).fit(train).score(test)
 
 
 def test_partial_fit_counts_rows_and_known_models_have_no_baseline():

@@ -20,7 +20,6 @@ from sklpf import (
     AIS,
     BernoulliRBM,
     BoltzmannMachine,
-    FactorialMixture,
     GaussianRBM,
     LatentDirichletAllocation,
     ParallelTempering,
@@ -69,13 +68,6 @@ def test_errors_of_log_z_are_added_once():
     assert np.diff(many.sampling)[0] == pytest.approx(np.diff(few.sampling)[0] / 2, rel=0.01)
 
 
-def test_a_model_against_itself_and_at_another_level():
-    a, b = trained(12), trained(4)
-    assert compare(a, a, TEST).combined == (0, 0)
-    wide, narrow = (np.diff(compare(a, b, TEST, level=level).combined)[0] for level in (0.99, 0.5))
-    assert wide > 3 * narrow
-
-
 def test_the_interval_covers():
     """The difference over a large sample lies in 95 % of the intervals of small ones."""
     rng = np.random.default_rng(0)
@@ -93,45 +85,12 @@ def test_the_interval_covers():
     assert inside > 131
 
 
-def test_models_with_a_likelihood_for_each_row():
-    X = np.random.default_rng(0).normal(size=(120, 4))
-    small, large = (FactorialMixture(n, noise_variance=0.5, random_state=0).fit(X) for n in (1, 4))
-    exact = compare(large, small, X[:30])
-    assert exact.mean == pytest.approx(large.score(X[:30]) - small.score(X[:30]))
-    assert exact.partition == (exact.mean, exact.mean)
-    large.set_params(partition_estimator=AIS(100, 100))
-    estimated = compare(large, small, X[:30])
-    low, high = estimated.partition
-    assert low < estimated.mean < high
-    half = (high - low) / 2
-    assert abs(estimated.mean - exact.mean) < 2.5 * half  # 4.9 standard errors: false alarm 1e-6
-
-
 # ---- the direct ratio
 def two_stages(n_components=12, **options):
     """A model whose log Z is estimated, and the same after one more step on all rows."""
     options = {"partition_estimator": ParallelTempering(n_sweeps=512), "n_jobs": 1} | options
     before = trained(n_components, **options)
     return before, copy.deepcopy(before).partial_fit(TRAIN)
-
-
-def exact_difference(a, b):
-    exact = (copy.deepcopy(model).set_params(partition_estimator=None) for model in (a, b))
-    return compare(*exact, TEST)
-
-
-@pytest.mark.large
-def test_of_models_that_differ_little_the_ratio_is_direct():
-    a, b = two_stages()
-    direct, difference = compare(b, a, TEST), compare(b, a, TEST, ratio="difference")
-    assert (direct.method, difference.method) == ("direct", "difference")
-    assert direct.converged
-    assert direct.reasons == ()
-    width = np.diff(direct.partition)[0]
-    assert width < 0.7 * np.diff(difference.partition)[0]
-    # 99.999 % of a t with 9 degrees of freedom: 3.8 times as far as 95 %
-    assert abs(direct.mean - exact_difference(b, a).mean) < 3.8 * width / 2
-    assert direct.mean == compare(b, a, TEST).mean  # the same bits
 
 
 def test_exact_models_and_such_that_differ_much_are_not_sampled(monkeypatch):
@@ -161,17 +120,6 @@ def test_ratios_that_disagree_are_not_converged():
     assert "joint standard errors" in found.reasons[0]
     b.set_params(on_nonconvergence="nan")
     assert np.isnan(compare(b, a, TEST).mean)
-
-
-# ---- what is not trusted, and what has no likelihood
-def test_what_is_not_trusted_is_said_with_the_models_name():
-    a, b = two_stages()
-    a.set_params(partition_estimator=ParallelTempering(n_sweeps=512, tol=1e-9))
-    with pytest.warns(ConvergenceWarning, match="above tol"):
-        found = compare(b, a, TEST)
-    assert found.method == "difference"
-    assert not found.converged
-    assert found.reasons[0].startswith("model_b: log Z is not to be trusted")
 
 
 # ---- pipelines

@@ -77,13 +77,6 @@ def test_ratio_of_mean_covariance_models():
     assert result.std_error < 0.1
 
 
-def test_a_model_against_itself_has_no_error():
-    a = product(0)
-    result = ratio_result(a, product(0))
-    assert result.log_partition == pytest.approx(0, abs=1e-10)
-    assert result.std_error == pytest.approx(0, abs=1e-10)
-
-
 def test_the_error_is_that_between_groups():
     """Draws that are one point in each group: an error of independent chains would be far too
     small.
@@ -104,12 +97,6 @@ def test_there_is_no_path_between_other_spaces():
     other = ProductOfExperts.from_parameters(np.eye(2))
     assert product(0)._ratio_path(other) is None
     assert product(0)._ratio_path(object()) is None
-
-
-@pytest.mark.large
-def test_draws_that_tempering_does_not_vouch_for_are_not_used():
-    a = product(0).set_params(partition_estimator=ParallelTempering(n_sweeps=32))
-    assert a._ratio_path(product(1)) is None
 
 
 # ---- compare

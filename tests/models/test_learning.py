@@ -229,19 +229,6 @@ def test_training_that_has_not_settled_says_so(model, X, message):
         assert not model.converged_
 
 
-@pytest.mark.parametrize("max_iter", [20, 30])
-def test_no_more_passes_are_made_than_were_asked_for(max_iter):
-    model = LinearGenerativeModel(max_iter=max_iter, tol=100.0, random_state=0)
-    with pytest.warns(ConvergenceWarning, match=f"has not settled after {max_iter} passes"):
-        model.fit(REAL)  # settles after 20 passes, and wants 20 more with smaller steps
-    assert model.n_iter_ == len(model.loss_curve_) == max_iter
-    assert not model.converged_
-    model.set_params(max_iter=40).fit(REAL)
-    assert model.n_iter_ == 40
-    assert model.converged_
-    assert GaussianRBM(1, n_iter=3, random_state=0).fit(REAL).n_iter_ == 3
-
-
 # ---- units
 @pytest.mark.parametrize(
     ("model", "scale"),

@@ -187,26 +187,6 @@ def test_a_row_that_is_only_imprecise_counts_by_its_error_however_unlike_the_oth
     assert half > 5 * 0.01 * doubted.sum() / N_ROWS
 
 
-def test_untrusted_rows_that_move_the_mean_are_reported(fitted, caplog):
-    model, X = fitted
-    doubted, values = doubt(model, X, typical(model.score_samples(X)), shift=-100.0)
-    reason = f"Judged did not converge: in {doubted.sum()} of {N_ROWS} rows"
-    message = f"likelihoods are not to be trusted: {reason}"
-    for method in (model.score, model.score_interval):
-        with pytest.warns(ConvergenceWarning, match=message) as caught:
-            method(X)
-        assert caught[0].filename == __file__
-    assert not caplog.records
-    model.set_params(on_nonconvergence="nan")
-    assert np.isnan(model.score(X))
-    assert np.isnan(model.score_interval(X).mean)
-    assert message in caplog.text
-    model.set_params(on_nonconvergence="raise")
-    for method in (model.score, model.score_interval):
-        with pytest.raises(RuntimeError, match=message):
-            method(X)
-
-
 def test_values_of_rows_are_never_tolerated(fitted, caplog):
     """What does not move a mean is still wrong as a row's own value."""
     model, X = fitted

@@ -7,11 +7,9 @@ import pickle
 
 import numpy as np
 import pytest
-from continuous_models import sources
 from marks import large
 from sklearn import decomposition, neural_network
 from sklearn.base import clone
-from sklearn.decomposition import PCA
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, StandardScaler
@@ -31,7 +29,6 @@ from sklpf import (
     ProductOfExperts,
     Tempering,
 )
-from sklpf.datasets import make_factorial_shapes
 from sklpf.transitions import HMC
 
 OF_ANOTHER_KIND = [  # which train by other code
@@ -148,30 +145,12 @@ def groups():
     return rng.normal(size=(180, 3)) + 3 * rng.integers(2, size=(180, 1))
 
 
-def flat():
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(300, 2)) @ rng.normal(size=(2, 4)) + 0.1 * rng.normal(size=(300, 4))
-
-
-SHAPED = FactorialMixture(tempering=Tempering(n_tempered=20), max_iter=100)
-FLOW = ProductOfExperts(algorithm="mpf")
-
-
 @pytest.mark.filterwarnings("ignore:the model is worse than one Gaussian")
 @pytest.mark.parametrize(
     ("step", "model", "name", "values", "X"),
     [
         (Binarizer(threshold=0.5), BoltzmannMachine(), "alpha", [10.0, 1e-3], pairs()),
         (StandardScaler(), GaussianRBM(1, n_iter=50), "learning_rate", [1e-6, 0.1], groups()),
-        (
-            StandardScaler(),
-            SHAPED,
-            "n_components",
-            [2, 8],
-            make_factorial_shapes(400, random_state=0)[0],
-        ),
-        (StandardScaler(), LinearGenerativeModel(prior="gaussian"), "n_components", [1, 2], flat()),
-        (PCA(whiten=True), FLOW, "expert", ["laplace", "student_t"], sources(600)),
     ],
     **NAMES,
 )

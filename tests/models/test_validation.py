@@ -131,16 +131,6 @@ def test_a_fit_that_fails_leaves_the_model_as_it_was(model, method, parameters, 
     np.testing.assert_array_equal(fitted.transform(rows), expected)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, 1e-300, np.nan])
-def test_a_variance_that_was_set_is_checked_before_its_first_use(value):
-    X = np.random.default_rng(0).normal(size=(15, 3))
-    model = FactorialMixture(2, random_state=0).fit(X)
-    model.noise_variance_ = value
-    for method in (model.transform, model.partial_fit, lambda X: model.sample(2)):
-        with pytest.raises(ValueError, match="noise_variance_ must be"):
-            method(X)
-
-
 @pytest.mark.parametrize(
     ("model", "estimator", "why"),
     [
@@ -176,28 +166,6 @@ def test_what_is_no_array_of_numbers_is_named(X, message):
         model.fit(X)
     with pytest.raises(ValueError, match=message):
         model.fit(GOOD).score(X)
-
-
-class Tensor:
-    """A tensor with gradients, as PyTorch's, which NumPy does not read."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def detach(self):
-        return self
-
-    def cpu(self):
-        return self.values
-
-    def __array__(self, dtype=None, copy=None):
-        raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
-
-
-def test_tensors_with_gradients_are_read():
-    model = BernoulliRBM(2, n_iter=2, random_state=0).fit(GOOD)
-    X = GOOD.toarray()
-    np.testing.assert_array_equal(model.score_samples(Tensor(X)), model.score_samples(X))
 
 
 @pytest.mark.parametrize(

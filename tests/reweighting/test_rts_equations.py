@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 
-from sklpf.reweighting import bias, combine_rounds, influence, rts_curve, standard_error
+from sklpf.reweighting import bias, combine_rounds, influence, rts_curve
+from sklpf.uncertainty import standard_error
 
 CURVE = np.array([0.0, 3.0, -2.0, 700.0, 5.0])  # some log Z_k
 

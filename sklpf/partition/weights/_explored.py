@@ -105,7 +105,7 @@ class ExploredRun(ImportanceRun):
             alarms.append(raised("search-not-over", "differ", self.family, t=differ))
         if efficiency < EFFICIENT:
             alarms.append(raised("little-overlap", "explored", self.family, share=efficiency))
-        elif not shape <= largest_shape(n):
+        elif not (shape <= largest_shape(n) or is_stopped and np.isnan(shape)):
             alarms.append(
                 raised("little-overlap", "weights", self.family, shape=shape, most=largest_shape(n))
             )

@@ -7,9 +7,6 @@ import pytest
 import scipy.sparse as sp
 from marks import large
 from scipy.special import logsumexp
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OrdinalEncoder
 
 from sklpf import (
     AIS,
@@ -19,7 +16,6 @@ from sklpf import (
     Exact,
     ParallelTempering,
     compare,
-    log_likelihood,
 )
 from sklpf.models import RBMTrajectoryPath
 from sklpf.paths import Stream, stream_key
@@ -77,18 +73,6 @@ def test_enumeration_agrees_with_sums_by_hand(n_categories):
     assert model.log_partition_ == pytest.approx(logsumexp(log_f), abs=1e-12)
     path = model.path().with_ladder([0.0, 1.0])
     assert logsumexp(path.enumerate_block(0, 0)) == pytest.approx(0.0, abs=1e-12)
-
-
-def test_many_blocks_are_one_sum():
-    model = random_model(16, [30, 200, 3])
-    path = model.path()
-    assert path.n_enumeration_blocks > 1
-    exact = model.estimate_log_partition().log_partition_
-    X = all_rows([30, 200, 3])
-    hidden = indicators(X, [30, 200, 3]) @ model.components_.T + model.intercept_hidden_
-    log_f = indicators(X, [30, 200, 3]) @ model.intercept_visible_
-    log_f += np.logaddexp(0, hidden).sum(axis=1)
-    assert exact == pytest.approx(logsumexp(log_f), abs=1e-10)
 
 
 def test_of_two_categories_it_is_a_bernoulli_rbm():
@@ -203,45 +187,7 @@ def two_kinds(n=600, seed=0):
     return np.where(rng.random((n, 6)) < 0.7, 2 * kind, rng.integers(3, size=(n, 6)))
 
 
-def test_training_finds_what_the_features_share():
-    X, held_out = two_kinds(), two_kinds(seed=1)
-    shares = np.stack([np.bincount(column, minlength=3) / len(X) for column in X.T])
-    independent = np.log(shares[np.arange(6), held_out]).sum(axis=1).mean()
-    agree = 0.7 * (held_out[:, :, np.newaxis] == [0, 2]) + 0.1
-    truth = np.log(agree.prod(axis=1).mean(axis=1)).mean()
-    assert independent < truth - 0.5
-    scores = [CategoricalRBM(2, random_state=seed).fit(X).score(held_out) for seed in range(3)]
-    assert min(scores) > truth - 0.1
-
-
-def test_partial_fit_goes_on():
-    X = two_kinds()
-    model = CategoricalRBM(2, random_state=0, n_chains=20, min_categories=3)
-    for start in range(0, len(X), 20):
-        model.partial_fit(X[start : start + 20])
-    counts = np.stack([np.bincount(column, minlength=3) for column in X.T]).ravel()
-    np.testing.assert_allclose(model.visible_mean_, (counts + 1) / (len(X) + 3))
-    before = model.score(X)
-    for _ in range(150):
-        model.partial_fit(X[:20])
-        model.partial_fit(X[20:40])
-    assert model.score(X[:40]) > before
-
-
 # ---- in scikit-learn's hands
-def test_a_pipeline_of_text_and_a_grid():
-    words = np.array(["no", "perhaps", "yes"])[two_kinds()]
-    rbm = CategoricalRBM(2, n_iter=10, random_state=0)
-    pipeline = make_pipeline(OrdinalEncoder(), rbm)
-    search = GridSearchCV(pipeline, {"categoricalrbm__learning_rate": [1e-6, 0.1]}, cv=2)
-    search.fit(words)
-    assert search.best_params_ == {"categoricalrbm__learning_rate": 0.1}
-    assert search.best_estimator_.transform(words).shape == (600, 2)
-    assert log_likelihood(search.best_estimator_, words) == search.score(words)
-    words = words.astype(object)
-    words[0, 0] = np.nan  # the first answer is missing
-    with pytest.raises(ValueError, match="X holds text .* OrdinalEncoder"):
-        rbm.fit(words)
 
 
 def test_categories_that_training_has_not_seen_are_refused_unless_they_were_announced():
@@ -275,32 +221,6 @@ def test_intervals_cover_on_models_that_are_trained_anew(estimator):
         return CategoricalRBM(int(rng.integers(3, 11)), random_state=seed).fit(X)
 
     check_coverage(trained, estimator, 60, least_converged=0.9)
-
-
-# ---- what it shares with BernoulliRBM: tracking, early stopping, levels along training, ratios
-@pytest.fixture(scope="module")
-def tracked():
-    options = {"early_stopping": True, "track_trajectory": True, "random_state": 0}
-    return CategoricalRBM(3, n_iter=12, **options).fit(two_kinds())
-
-
-def test_tracked_log_z_is_that_of_the_last_pass():
-    model = CategoricalRBM(3, n_iter=6, track_log_partition="particles", random_state=0)
-    model.fit(two_kinds())
-    exact = model.estimate_log_partition().log_partition_
-    off = model.log_partition_curve_[-1] - exact
-    assert 0 < model.log_partition_std_errors_[-1] < 0.1
-    assert abs(off) < Z_BOUND * model.log_partition_std_errors_[-1]
-    untracked = CategoricalRBM(3, n_iter=6, random_state=0).fit(two_kinds())
-    np.testing.assert_array_equal(model.components_, untracked.components_)
-
-
-def test_early_stopping_keeps_the_best_pass(tracked):
-    assert np.nanargmax(tracked.validation_scores_) == tracked.best_iteration_ - 1
-    best = tracked.best_iteration_
-    same = CategoricalRBM(3, n_iter=best, early_stopping=True, random_state=0).fit(two_kinds())
-    np.testing.assert_array_equal(tracked.components_, same.components_)
-    assert np.isfinite(tracked.log_likelihood_scatter_)
 
 
 # ---- levels along training

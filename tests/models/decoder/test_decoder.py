@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from convergence import may_not_converge, quietly
-from decoders import Blocks, Bump, Layers, Linear, Square, trained
+from decoders import Blocks, Bump, Layers, Linear, Square
 from marks import large
 from scipy.special import expit, logsumexp
 from scipy.stats import norm
-from sklearn.datasets import load_digits
 
-from sklpf import BDMC, HAIS, RTS, SMC, ParallelTempering
+from sklpf import HAIS, RTS, SMC, ParallelTempering
 from sklpf.interop import from_decoder
 from sklpf.models import LinearPath
 from sklpf.models.decoder import _importance
@@ -70,15 +69,6 @@ def assert_covers(models):
     assert np.mean(covered) > 0.93 - norm.isf(1e-4) * np.sqrt(0.93 * 0.07 / n)
 
 
-def digits():
-    return (load_digits().data[:, 1::4] > 7).astype(float)
-
-
-def test_intervals_of_the_default_cover_for_a_trained_decoder():
-    network = trained(digits()[:500], 2, 10, 200)
-    assert_covers([(network, {}, digits()[500:525])])
-
-
 def test_intervals_of_the_default_cover_in_four_and_ten_dimensions():
     cases = []
     for n_blocks, scale, options in ((2, 1.5, {}), (5, 1.0, REAL | {"noise_std": 0.5})):
@@ -108,23 +98,19 @@ def test_the_default_finds_narrow_modes_by_their_sides():
 
 
 @pytest.mark.large
-@pytest.mark.parametrize("resolution", [0.05, None])
-def test_a_network_of_probabilities_agrees_with_a_grid(resolution):
+def test_a_network_of_probabilities_agrees_with_a_grid():
     """Also where rounding makes many of them 0 or 1, which excludes a row that says the opposite,
     but for e^-100.
     """
-    network = Layers([1, 20, 12], 4.0 if resolution else 2.0)
+    network = Layers([1, 20, 12], 4.0)
 
     def decoder(z):
-        return rounded(expit(network.decoder(z)))
-
-    def rounded(p):
-        return p if resolution is None else np.clip(1.1 * p - resolution, 0, 1)
+        return np.clip(1.1 * expit(network.decoder(z)) - 0.05, 0, 1)
 
     def pullback(z, g):
-        p = expit(network.decoder(z))
-        inside = True if resolution is None else (rounded(p) > 0) & (rounded(p) < 1)
-        return network.pullback(z, g * inside * p * (1 - p) * (1 if resolution is None else 1.1))
+        p = decoder(z)
+        slope = 1.1 * expit(network.decoder(z)) * expit(-network.decoder(z))
+        return network.pullback(z, g * (p > 0) * (p < 1) * slope)
 
     model = from_decoder(decoder, 1, pullback=pullback, outputs="probabilities", random_state=0)
     rows = model.sample(12, random_state=2)
@@ -179,18 +165,6 @@ def test_a_decoder_that_changes_while_it_is_used_is_found(change):
         model.score_samples(X[:2])
 
 
-def test_an_encoder_changes_where_chains_start_and_not_what_is_estimated():
-    linear = Linear(3, 8, 0.2)
-    rows = linear.model().sample(12, random_state=2)
-    encoded = linear.model(encoder=linear.encoder)
-    assert_right(encoded, rows, linear.log_likelihood(rows))
-    path = encoded.path(rows)
-    mean, log_variance = linear.encoder(rows)
-    np.testing.assert_allclose(path.center, mean)
-    np.testing.assert_allclose(path.scale, 1.5 * np.exp(log_variance / 2))
-    check_path(path.row(0))
-
-
 def test_a_mode_that_the_encoder_does_not_know_raises_an_alarm():
     """Half of p(x) is missed: log 2. From the prior all is found."""
     square = Square()
@@ -226,16 +200,6 @@ def test_importance_sampling_does_not_depend_on_the_encoder(off, factor):
     model = linear.model(encoder=wrong_encoder(linear, off, factor))
     assert_right(model, rows, linear.log_likelihood(rows))
     assert model.partition_estimator_.result_.n_sweeps < 3000 * len(rows)  # none was annealed
-
-
-def test_rows_whose_weights_are_heavy_are_annealed(monkeypatch):
-    """Here all are, and their numbers are those of chains alone."""
-    path = MODEL.path(X[:3])
-    monkeypatch.setattr(_importance, "_LIGHT", -np.inf)
-    importance = quietly(path.default_estimator().set_params(random_state=1), path).result_
-    chains = quietly(HAIS(n_temperatures=3000, tol=0.1, random_state=1), path).result_
-    np.testing.assert_array_equal(importance.log_partition, chains.log_partition)
-    assert importance.n_sweeps > chains.n_sweeps
 
 
 def test_a_mode_that_one_climb_alone_has_met_leaves_a_row_to_annealing():
@@ -318,23 +282,6 @@ def test_samples_have_the_moments_of_the_model():
 
 
 # ---- the gap on simulated rows
-@pytest.mark.large
-def test_the_gap_on_simulated_rows_says_whether_settings_are_good_enough():
-    linear = Linear(3, 8, 0.5)
-    n = 100
-    path = linear.model().simulated_path(n, random_state=1)
-    results = []
-    for n_levels in (10, 100):
-        bdmc = BDMC(40, n_levels, ladder="adaptive", random_state=0)
-        results.append(quietly(bdmc, path).result_)
-    gaps, errors = zip(*[(r.diagnostics["gap"], r.diagnostics["gap_std_error"]) for r in results])
-    assert gaps[0] > 4 * errors[0]
-    assert abs(gaps[1]) < gaps[0] / 3
-    result = results[1]
-    z = (result.log_partition - linear.log_likelihood(path.X)) / result.std_error
-    assert result.statement == "estimate"
-    assert abs(z.mean()) < 3.9 / np.sqrt(n) * 1.5  # false alarms: 1e-4
-    assert np.mean(z**2) < (1 + 3.9 * np.sqrt(2 / n)) * 1.5
 
 
 def test_rows_that_are_given_have_no_exact_draw():
@@ -374,48 +321,6 @@ def test_a_row_alone_has_the_numbers_that_it_has_beside_others(estimator):
 
     alone = Alone(**estimator.get_params(deep=False))
     np.testing.assert_array_equal(numbers(X, alone), numbers(X, estimator))
-
-
-def test_points_go_through_the_decoder_in_chunks_of_few_shapes():
-    """So that a decoder is compiled a few times; few points are not padded to a whole chunk."""
-    shapes = set()
-
-    def decoder(z):
-        shapes.add(z.shape)
-        return NETWORK.decoder(z)
-
-    watched = Layers([2, 20, 12], 2.0)
-    watched.decoder = decoder
-    model = watched.model(partition_estimator=SHORT, chunk_size=50)
-    with may_not_converge():
-        model.score_samples(X)
-    assert (50, 2) in shapes
-    assert shapes <= {(16, 2), (32, 2), (50, 2)}
-    shapes.clear()
-    few = watched.model(chunk_size=100_000)
-    few.path(X[:1]).row(0).at(np.zeros((3, 2)))
-    assert max(shapes) <= (256, 2)
-
-
-def test_rows_share_calls_of_the_decoder():
-    """Those of chains: checks look at one row after the other."""
-    calls = []
-
-    def decoder(z):
-        calls.append(z.shape)
-        return NETWORK.decoder(z)
-
-    watched = Layers([2, 20, 12], 2.0)
-    watched.decoder = decoder
-    estimator = HAIS(10, 30, ladder="linear", transition=HMC(0.2), checks=False, random_state=3)
-    model = watched.model(partition_estimator=estimator)
-    counts = []
-    for rows in (X[:1], X, np.repeat(X, 70, axis=0)):
-        path = model.path(rows)
-        calls.clear()
-        quietly(estimator, path)
-        counts.append(len(calls))
-    assert counts[0] == counts[1] == counts[2]  # 8 rows of 10 chains fit into 256 points
 
 
 # ---- a model as others

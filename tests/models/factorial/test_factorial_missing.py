@@ -83,31 +83,6 @@ def test_the_bound_is_below_the_likelihood_of_the_known_values(model, data):
     assert model.elbo_ < model.score_samples(data[0]).sum()
 
 
-def test_a_bound_with_nothing_missing_is_the_usual_one():
-    from sklpf.models.factorial.learning import FactorialPosterior
-    from sklpf.models.factorial.learning._posterior import IncompletePosterior
-
-    X, _, _ = make_factorial_shapes(40, random_state=1)
-    start = np.random.default_rng(1).random((40, 3))
-    parts = (X, start, 0.1, 1.0, np.full(3, 0.3))
-    usual, other = FactorialPosterior(*parts), IncompletePosterior(*parts)
-    for posterior in (usual, other):
-        posterior.forced = (0, 1, 2)
-        posterior.update(1.0)
-    assert_allclose(other.elbo(), usual.elbo(), rtol=1e-12)
-    assert_allclose(other.means, usual.means, atol=1e-10)
-
-
-def test_activations_depend_on_the_known_values_alone(model, data):
-    rows = np.where(data[2], np.nan, data[1])
-    z, log_f, _ = enumerated(model, rows[0])
-    shares = np.exp(log_f - logsumexp(log_f))
-    assert_allclose(model.transform(rows[:1])[0], shares @ z, atol=0.15)  # mean field
-    assert_allclose(model.transform(rows)[7], model.transform(rows[7:8])[0], atol=1e-12)
-    empty = np.full((1, rows.shape[1]), np.nan)
-    assert_allclose(model.transform(empty)[0], model.activation_probability_, atol=1e-3)
-
-
 def test_imputed_values_have_their_conditional_moments(model, data):
     """1,000 draws of one row: means within 4.5 of their errors (false alarms 1e-4 a run)."""
     row = np.where(data[2], np.nan, data[1])[0]

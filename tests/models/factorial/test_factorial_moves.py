@@ -80,21 +80,3 @@ def test_no_move_lowers_the_bound(parameters):
     if parameters:
         given = parameters["activation_probability"]
         np.testing.assert_array_equal(fits[1].activation_probability_, given)
-
-
-# -- streams
-def test_batches_lead_to_the_model_of_all_rows():
-    X, _, components = make_factorial_shapes(3000, random_state=0)
-    stream, first = (FactorialMixture(8, random_state=0) for _ in range(2))
-    first.fit(X[:500])
-    for batch in np.split(X, 6):
-        stream.partial_fit(batch)
-    assert stream.n_iter_ == first.n_iter_ + 5
-    assert not hasattr(stream, "elbo_")
-    distances = [np.abs(m.components_[:, None] - components) for m in (first, stream)]
-    errors = [distance.max(axis=2).min(axis=0).max() for distance in distances]
-    # 128 means over about 900 rows, which err by 0.1 / sqrt(900): 7 standard deviations
-    assert errors[1] < min(7 * 0.1 / np.sqrt(900), errors[0])
-    # 48,000 values: 5 standard deviations
-    assert stream.noise_variance_ == pytest.approx(0.01, rel=0.03)
-    np.testing.assert_allclose(np.sort(stream.activation_probability_), 0.3, atol=0.05)

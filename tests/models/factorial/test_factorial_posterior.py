@@ -108,25 +108,6 @@ def test_bound_equals_the_direct_formula(diagonal, kind):
         assert np.count_nonzero(posterior.covariance) == 4
 
 
-def test_one_sweep_equals_numpy():
-    X, inverse = rows(50), np.random.default_rng(1).uniform(0.1, 1, 50)
-    posterior = make_posterior(X, 4)
-    means, activations = posterior.means.copy(), np.array(posterior.activations)
-    gram = means @ means.T + 6 * posterior.covariance
-    posterior.update(inverse)
-    for k in range(4):
-        others = activations @ gram[:, k] - activations[:, k] * gram[k, k]
-        field = (X @ means[k] - others - gram[k, k] / 2) / 0.1
-        activations[:, k] = expit(inverse * (logit(0.3) + field))
-    second = activations.T @ (inverse[:, None] * activations)
-    np.fill_diagonal(second, inverse @ activations)
-    covariance = np.linalg.inv(np.eye(4) + second / 0.1)
-    np.testing.assert_allclose(posterior.activations, activations, rtol=1e-9, atol=1e-300)
-    np.testing.assert_allclose(posterior.covariance, covariance, rtol=1e-9, atol=1e-14)
-    expected = covariance @ (inverse[:, None] * activations).T @ X / 0.1
-    np.testing.assert_allclose(posterior.means, expected, rtol=1e-9)
-
-
 @pytest.mark.parametrize("learned", [(), ALL], ids=["given", "learned"])
 @pytest.mark.parametrize("diagonal", [False, True], ids=["full", "diag"])
 @pytest.mark.parametrize("kind", ["none", "annealed", "global", "monotone", "local"])

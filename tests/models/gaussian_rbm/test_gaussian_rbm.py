@@ -7,8 +7,7 @@ from convergence import assert_right
 from fused_programs import assert_kernel_writes_all_values, assert_programs_are_those_of_the_loops
 from known_problems import all_rows
 from marks import large
-from scipy.integrate import quad
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, HAIS, SMC, Exact, GaussianRBM, ParallelTempering
@@ -68,32 +67,6 @@ def test_enumeration_agrees_with_sums_by_hand():
         np.testing.assert_allclose(model.score_samples(v), expected, rtol=0, atol=1e-9)
 
 
-def test_one_column_integrates_to_one():
-    """By adaptive quadrature, at three levels of the path as well."""
-    model = random_model(3, 1, scale=2.0)
-    total, _ = quad(lambda v: np.exp(model.score_samples([[v]])[0]), -40, 40, limit=400)
-    assert total == pytest.approx(1.0, abs=1e-7)
-    path = model.path().with_ladder([0.0, 0.3, 1.0])
-    for level in range(3):
-
-        def density(v, level=level):
-            return np.exp(path.log_f(path.state_from_rows([[v]]), np.array([level]))[0])
-
-        total, _ = quad(density, -60, 60, limit=400, points=[-5, 0, 5])
-        enumerated = logsumexp(path.enumerate_block(0, level))
-        assert np.log(total) == pytest.approx(enumerated, abs=1e-6)
-    assert logsumexp(path.enumerate_block(0, 0)) == pytest.approx(0.0, abs=1e-10)
-
-
-def test_hidden_units_are_those_of_the_joint_density():
-    model = random_model(3, 4)
-    v = np.random.default_rng(3).normal(scale=2, size=(6, 4))
-    hidden = all_rows(3)
-    columns = np.stack([log_joint(model, v, np.tile(h, (6, 1))) for h in hidden], axis=1)
-    posterior = np.exp(columns - logsumexp(columns, axis=1, keepdims=True))
-    np.testing.assert_allclose(model.transform(v), posterior @ hidden, rtol=0, atol=1e-12)
-
-
 def test_path_and_gibbs_sweeps_keep_the_contract():
     path = random_model(4, 3).path()
     check_path(path)
@@ -145,60 +118,32 @@ def test_more_than_twenty_hidden_units_are_tempered():
     assert abs(result.log_partition - exact) < Z_BOUND * result.std_error
 
 
-def test_draws_have_the_models_moments():
-    """Means of 20,000 exact draws, and the entropy by them: Z_BOUND standard errors each of five
-    numbers, a false alarm in 30,000. Tempered chains are not independent: twice the bound.
-    """
+def test_tempered_draws_and_gibbs_steps_have_the_models_means():
+    """Eight means of 2000 draws that are not independent: 2 Z_BOUND standard errors each."""
     model = random_model(4, 4, seed=6)
     hidden = all_rows(4)
     means = model.intercept_visible_ + hidden @ model.components_
     log_weights = log_joint(model, means, hidden)
     mean = np.exp(log_weights - logsumexp(log_weights)) @ means
     tempering = ParallelTempering(n_sweeps=128, random_state=0)
-    for estimator, n, factor in ((None, 20_000, 1), (tempering, 2000, 2)):
-        X = model.set_params(partition_estimator=estimator).sample(n, random_state=0)
+    drawn = model.set_params(partition_estimator=tempering).sample(2000, random_state=0)
+    for X in (drawn, model.gibbs(drawn)):
         errors = (X.mean(axis=0) - mean) / (X.std(axis=0) / np.sqrt(len(X)))
-        assert np.all(np.abs(errors) < factor * Z_BOUND)
-    again = model.gibbs(X)
-    errors = (again.mean(axis=0) - mean) / (again.std(axis=0) / np.sqrt(len(X)))
-    assert np.all(np.abs(errors) < 2 * Z_BOUND)
+        assert np.all(np.abs(errors) < 2 * Z_BOUND)
 
 
 # -- learning
-@pytest.mark.parametrize("schedule", ["linear", large("constant")])
-def test_fits_recover_the_likelihood_of_a_known_mixture(schedule):
+def test_fits_recover_the_likelihood_of_a_known_mixture():
     """The mean log-likelihood of the truth less that of a maximum likelihood fit is about 23 / (2
     n) = .012 nats on new rows, where 23 is the number of parameters; four times that is refused.
     A single Gaussian loses 0.69.
     """
     truth = random_model(3, 4, seed=9)
     X, new = truth.sample(1000, random_state=0), truth.sample(20_000, random_state=1)
-    model = GaussianRBM(3, learning_rate_schedule=schedule, n_iter=120, random_state=0).fit(X)
+    model = GaussianRBM(3, learning_rate_schedule="linear", n_iter=120, random_state=0)
+    model.fit(X)
     loss = np.mean(truth.score_samples(new) - model.score_samples(new))
     assert -0.01 < loss < 0.05
-    if schedule == "linear":
-        assert_moments_match(model, X)
-
-
-def assert_moments_match(model, X):
-    """Maximum likelihood makes E[h] the same over rows and over the model, and its means those of
-    the rows; the chains' own error is below 0.05 standard deviations.
-    """
-    drawn = model.sample(50_000, random_state=0)
-    away = (drawn.mean(axis=0) - X.mean(axis=0)) / X.std(axis=0)
-    np.testing.assert_allclose(away, 0, atol=0.05)
-    np.testing.assert_allclose(drawn.std(axis=0) / X.std(axis=0), 1, atol=0.05)
-    on = expit(model._parameters.hidden_fields(X)).mean(axis=0)
-    np.testing.assert_allclose(model.transform(drawn).mean(axis=0), on, atol=0.05)
-
-
-@pytest.mark.large
-def test_well_separated_modes_are_learned():
-    """A Gaussian loses 2.7 nats, and chains without jumps diverge."""
-    truth = random_model(12, 30, seed=4, scale=2.0)
-    X, new = truth.sample(3000, random_state=0), truth.sample(5000, random_state=1)
-    model = GaussianRBM(12, n_iter=40, random_state=0).fit(X)
-    assert -0.02 < np.mean(truth.score_samples(new) - model.score_samples(new)) < 0.3
 
 
 HIDDEN = random_model(8, 3, seed=2, scale=1.5)
@@ -263,20 +208,6 @@ def test_bits_do_not_depend_on_n_jobs():
 # -- as a scikit-learn estimator
 rng = np.random.default_rng(0)
 REAL = rng.normal(size=(60, 3)) + 3 * rng.integers(2, size=(60, 1))
-
-
-@pytest.mark.filterwarnings("ignore:the model is worse than one Gaussian")
-def test_partial_fit_counts_and_keeps_no_rows():
-    model = GaussianRBM(2, random_state=0)
-    for start in range(0, 60, 20):
-        model.partial_fit(REAL[start : start + 20])
-    np.testing.assert_allclose(model.visible_mean_, REAL.mean(axis=0), atol=1e-12)
-    floor = np.maximum(REAL.var(axis=0), model.variances_)
-    np.testing.assert_allclose(model.visible_variance_, floor, atol=1e-12)
-    assert model._training.X.size == 0
-    known = GaussianRBM.from_parameters(*model._parameters, random_state=0)
-    with pytest.raises(ValueError, match="partial_fit does not know after how many updates"):
-        known.set_params(learning_rate_schedule="linear").partial_fit(REAL)
 
 
 @pytest.mark.filterwarnings("ignore:the model is worse than one Gaussian")

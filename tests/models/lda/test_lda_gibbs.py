@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 from test_lda import matched
 
-from sklpf import LatentDirichletAllocation, LeftToRight
+from sklpf import LatentDirichletAllocation
 from sklpf.datasets import make_bars_corpus
 
 GIBBS = {"learning_method": "gibbs", "random_state": 0}
@@ -32,49 +31,10 @@ def test_learned_priors_are_near_the_generators():
     assert model.topic_word_prior_ == pytest.approx(eta, rel=0.15)
 
 
-# ---- the model
-@pytest.fixture(scope="module")
-def corpus():
-    topics = np.random.default_rng(1).dirichlet(np.full(300, 0.05), 15)
-
-    def draw(n, seed):
-        rng = np.random.default_rng(seed)
-        shares = rng.dirichlet(np.full(15, 0.1), n)
-        counts = [rng.multinomial(60, row / row.sum()) for row in shares @ topics]
-        return sp.csr_matrix(counts).astype(float)
-
-    return draw(600, 2), draw(100, 3)
-
-
-@UNSETTLED
-def test_chains_are_the_same_for_any_number_of_jobs(corpus):
-    X = corpus[0].astype(np.float32)
-    options = {"n_init": 3, "max_iter": 12, "learn_doc_topic_prior": True, **GIBBS}
-    first, other = (LatentDirichletAllocation(15, n_jobs=n, **options).fit(X) for n in (None, 2))
-    assert first.components_.dtype == np.float32
-    for name in ("components_", "doc_topic_prior_", "log_joint_"):
-        np.testing.assert_array_equal(getattr(other, name), getattr(first, name))
-    alone = LatentDirichletAllocation(15, **(options | {"n_init": 1})).fit(X)
-    assert first.log_joint_[-1] >= alone.log_joint_[-1]
-    others = LatentDirichletAllocation(15, **(options | {"random_state": 1})).fit(X)
-    assert not np.array_equal(others.components_, first.components_)
-
-
-@UNSETTLED
-def test_held_out_documents_are_at_least_as_probable_as_with_variational_topics(corpus):
-    train, test = corpus
-    priors = {"doc_topic_prior": 0.1, "topic_word_prior": 0.05}
-    variational = LatentDirichletAllocation(15, max_iter=50, random_state=0, **priors).fit(train)
-    learned = {"learn_doc_topic_prior": True, "learn_topic_word_prior": True}
-    sampled = LatentDirichletAllocation(15, max_iter=150, **learned, **priors, **GIBBS).fit(train)
-    assert sampled.completion_score(test) > variational.completion_score(test)
-    few = LeftToRight(50, 4, 4)  # its error, 0.1 nats a document, is far below the difference's
-    models = (model.set_params(partition_estimator=few) for model in (sampled, variational))
-    ours, theirs = (model.score_samples(test[:60]) for model in models)
-    assert np.mean(ours - theirs) > 2 * np.std(ours - theirs, ddof=1) / np.sqrt(60)
-    assert (sampled.n_iter_, len(sampled.log_joint_)) == (150, 31)
-    assert sampled.log_joint_[-1] > sampled.log_joint_[0]
-    np.testing.assert_allclose(sampled.transform(test).sum(axis=1), 1, rtol=1e-6)
+# ---- what is said and what is refused
+TOPICS = np.random.default_rng(1).dirichlet(np.full(300, 0.05), 15)
+SHARES = np.random.default_rng(2).dirichlet(np.full(15, 0.1), 50)
+CORPUS = np.random.default_rng(3).multinomial(60, SHARES @ TOPICS)
 
 
 @pytest.mark.parametrize(
@@ -85,9 +45,9 @@ def test_held_out_documents_are_at_least_as_probable_as_with_variational_topics(
         (50, r"has not settled: log p\(words, topics\) was 0\.0.* nats a token higher in the last"),
     ],
 )
-def test_a_fit_that_has_not_settled_says_so(corpus, max_iter, message):
+def test_a_fit_that_has_not_settled_says_so(max_iter, message):
     with pytest.warns(ConvergenceWarning, match=message):
-        LatentDirichletAllocation(3, max_iter=max_iter, **GIBBS).fit(corpus[0][:50])
+        LatentDirichletAllocation(3, max_iter=max_iter, **GIBBS).fit(CORPUS)
 
 
 def test_a_settled_fit_is_silent():
@@ -98,11 +58,8 @@ def test_a_settled_fit_is_silent():
     assert not hasattr(variational, "log_joint_")
 
 
-# ---- what goes in
-
-
-def test_what_gibbs_sampling_can_not_do_is_refused(corpus):
-    X, model = corpus[0][:50], LatentDirichletAllocation(3, **GIBBS)
+def test_what_gibbs_sampling_can_not_do_is_refused():
+    X, model = CORPUS, LatentDirichletAllocation(3, **GIBBS)
     assert not hasattr(model, "partial_fit")
     with pytest.raises(AttributeError, match="partial_fit") as caught:
         model.partial_fit(X)

@@ -18,10 +18,7 @@ from sklpf.models.lda.learning._gibbs import Chain, Tokens
 from sklpf.models.lda.learning._posterior import Posterior, Topics
 from sklpf.models.lda.learning._tempering import (
     CorpusSize,
-    corpus_log_partition,
-    interpolation,
     log_partition,
-    nodes,
 )
 from sklpf.variational import GlobalTempering, temperature_ladder
 
@@ -110,37 +107,6 @@ def test_documents_settle_where_the_equations_do(n_topics, inverse):
     np.testing.assert_allclose(topics.sums, topics.components.sum(axis=1), rtol=1e-12)
 
 
-def test_gamma_stays_where_no_step_is_allowed_and_empty_documents_get_the_prior():
-    topics, X, alpha = problem(5)
-    start = np.random.default_rng(1).gamma(2.0, 1.0, (X.shape[0], 5))
-    still = {"tolerance": 1e-3, "max_iter": 0}
-    np.testing.assert_array_equal(infer(topics, X, alpha, start, settings=still).gamma, start)
-    found = infer(topics, X, alpha, start)
-    np.testing.assert_array_equal(found.gamma[3], alpha)
-    assert found.values[3] == found.joints[3] == 0
-
-
-# ---- bounds and moments
-def test_bounds_are_those_of_the_definition():
-    topics, X, alpha = problem(6)
-    found = infer(topics, X, alpha, np.ones((X.shape[0], 6)))
-    components = topics.components
-    log_beta = psi(components) - psi(components.sum(axis=1, keepdims=True))
-    prior = np.full(components.shape, topics.prior)
-    expected = np.sum(dirichlet_bound(prior, components, log_beta))
-    assert topics.bound() == pytest.approx(expected, rel=1e-9)
-    log_theta = psi(found.gamma) - psi(found.gamma.sum(axis=1, keepdims=True))
-    prior = np.broadcast_to(alpha, found.gamma.shape)
-    expected = found.values + dirichlet_bound(prior, found.gamma, log_theta)
-    np.testing.assert_allclose(found.bound(alpha), expected, rtol=1e-9, atol=1e-8)
-
-
-def dirichlet_bound(prior, values, expected):
-    """E[log p - log q] of every row."""
-    sums = gammaln(prior.sum(axis=1)) - gammaln(values.sum(axis=1))
-    return np.sum((prior - values) * expected + gammaln(values) - gammaln(prior), axis=1) + sums
-
-
 # ---- tempered partitions
 def corpus(lengths, numbers=None, n_features=V, eta=ETA, alpha=(ALPHA,) * K):
     numbers = np.ones(len(lengths)) if numbers is None else np.asarray(numbers, dtype=float)
@@ -205,21 +171,6 @@ def test_marginal_partition_is_the_one_summed_over_words():
     # both within 5 standard errors of the truth, that of the estimate being 0.005: a false alarm in
     # 1e6 runs
     assert abs(estimate - np.log(values.mean())) < 5 * np.hypot(error, 0.005)
-
-
-def test_interpolation_is_exact_for_polynomials_and_close_for_partitions():
-    few, many = nodes(10.0), temperature_ladder(10.0, 57)
-    assert (few[0], few[-1]) == pytest.approx((1.0, 10.0))
-    matrix = interpolation(many)
-    np.testing.assert_allclose(matrix @ np.log(few) ** 5, np.log(many) ** 5, atol=1e-10)
-    text = corpus([80, 150], [30, 20], n_features=300, eta=0.02, alpha=np.full(10, 0.05))
-    few_draws = {"n_topic_draws": 5}
-    exact = np.array([log_partition(many, text, **few_draws, random_state=i) for i in range(4)])
-    close = interpolation(many) @ log_partition(few, text, **few_draws, random_state=0)
-    # averages of draws have kinks; they are left out by much less than the estimate moves from seed
-    # to seed
-    assert np.max(np.abs(close - exact[0])) < 0.5 * np.median(exact.std(axis=0))
-    assert corpus_log_partition(many, text, False, 0)[0] == pytest.approx(0.0, abs=1e-9)
 
 
 def sweep(topics, X, alpha, gamma, tempering):

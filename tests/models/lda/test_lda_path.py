@@ -3,7 +3,6 @@ each other.
 """
 
 import itertools
-import math
 
 import joblib
 import numpy as np
@@ -86,18 +85,6 @@ def test_enumeration_equals_brute_force(n_topics, n_tokens, equal):
     np.testing.assert_allclose(Exact().fit(path).log_partition_, expected, rtol=1e-11, atol=1e-12)
     one_by_one = [Exact().fit(path.row(t)).log_partition_ for t in range(3)]
     np.testing.assert_allclose(one_by_one, expected, rtol=1e-11, atol=1e-12)
-
-
-@pytest.mark.parametrize("level", range(len(LADDER)))
-def test_every_level_equals_brute_force(level):
-    path, X, topics, prior = make_path(3, [6, 0])
-    enumerated = path.row(0).enumerate_block(0, level)
-    assert len(enumerated) == math.comb(6 + 2, 6)
-    expected = brute_force(X[0], topics, prior, LADDER[level])
-    assert logsumexp(enumerated) == pytest.approx(expected, rel=1e-12)
-    if level == 0:
-        assert path.row(0).base_log_partition == pytest.approx(expected, rel=1e-12)
-        assert path.row(1).base_log_partition == 0
 
 
 # ---- the path's contract

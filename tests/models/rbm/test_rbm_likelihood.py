@@ -164,38 +164,7 @@ def test_score_interval_adds_both_errors():
         assert all(type(end) is float for end in pair)
 
 
-# ---- known weights
-def test_from_parameters_is_a_fitted_model():
-    model = small_model(n_components=6, n_features=9, batch_size=3)
-    assert (model.n_components, model.n_features_in_) == (6, 9)
-    assert model.transform(np.zeros((2, 9))).shape == (2, 6)
-    assert np.all((model.visible_mean_ > 0) & (model.visible_mean_ < 1))
-    given = np.linspace(0.1, 0.9, 9)
-    np.testing.assert_array_equal(small_model(6, 9, visible_mean=given).visible_mean_, given)
-    weights = np.ones((2, 3), dtype=np.float32)
-    model = BernoulliRBM.from_parameters(weights, np.zeros(3), np.zeros(2))
-    for name in ("components_", "intercept_visible_", "intercept_hidden_"):
-        assert getattr(model, name).dtype == np.float32
-    weights[:] = 5
-    assert model.components_.max() == 1
-
-
 # ---- input
-@pytest.mark.parametrize("X", [np.full((3, 5), 0.5), np.full((3, 5), 2.0), -np.ones((3, 5))])
-@pytest.mark.parametrize("convert", [np.asarray, sp.csr_matrix])
-def test_rows_that_are_not_binary_have_no_likelihood(X, convert):
-    model = small_model()
-    for method in (model.score, model.score_samples, model.score_interval):
-        with pytest.warns(UserWarning, match="3 of 3 rows of X have no .*binarise X") as said:
-            found = method(convert(X))
-        assert [each.category for each in said] == [UserWarning]  # longer runs change nothing
-        assert np.all(np.isnan(found.mean if method == model.score_interval else found))
-    assert not hasattr(model, "partition_estimator_")  # log Z was not needed
-    with pytest.warns(UserWarning, match="values other than 0 and 1, .* no pseudo-likelihood"):
-        model.pseudo_log_likelihood(convert(X))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.transform(convert(X))
 
 
 @pytest.mark.parametrize(

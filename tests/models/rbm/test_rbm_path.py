@@ -2,7 +2,6 @@
 
 import functools
 
-import numba
 import numpy as np
 import pytest
 from fused_programs import (
@@ -16,11 +15,8 @@ from scipy.special import expit, logsumexp
 
 from sklpf import Exact
 from sklpf._utils.random import FIRST, SECOND
-from sklpf.kernels import OPTIONS, random_bits
-from sklpf.kernels import _programs as programs
+from sklpf.kernels import random_bits
 from sklpf.models import RBMPath
-from sklpf.models.rbm import _path_kernels as _rbm_kernels
-from sklpf.models.rbm._path import RBMState
 from sklpf.paths import Stream, stream_key
 from sklpf.programs import _programs
 from sklpf.programs._programs import Chains
@@ -115,17 +111,6 @@ def test_derivatives_equal_finite_differences_of_the_formula(n_visible, n_hidden
     assert_derivatives_equal_finite_differences(path, state, log_f, rtol=1e-5)
 
 
-def test_weights_of_1e4_stay_finite_and_relatively_exact():
-    path = make_path(33, 17, scale=1e4)
-    state = moved_state(path, sweeps=50)
-    expected = np.transpose([reference_log_f(path, state.v, state.h, beta) for beta in path.ladder])
-    atol = 1e-6 * np.abs(expected).max()
-    np.testing.assert_allclose(path.log_f_ladder(state), expected, rtol=0, atol=atol)
-    blocks = range(path.n_enumeration_blocks)
-    sums = np.array([logsumexp(path.enumerate_block(b, 4)) for b in blocks])
-    assert path.sample_enumerated(sums, 3, np.random.default_rng(0)).v.shape == (3, 33)
-
-
 def test_exact_draws_need_a_ladder_that_ends_at_1():
     path = make_path(4, 3).with_ladder([0.0, 0.5])
     with pytest.raises(ValueError, match="give a ladder that ends there, this one ends at 0.5"):
@@ -170,59 +155,6 @@ def test_a_sweep_equals_float64_numpy_with_the_same_uniforms(
         np.testing.assert_array_equal(given[layer][clear], (uniforms < means)[clear])
     for cached, exact in fields(path, moved):
         np.testing.assert_allclose(cached, exact, rtol=0, atol=1e-4)
-
-
-@pytest.mark.parametrize("weights", ["marginal", "joint"])
-def test_cached_fields_do_not_drift(weights):
-    path = make_path(100, 64, weights)
-    levels = np.full((5000, 4), 1)
-    state = path.sample_base(4, STREAM.at(0))
-    chains, _ = _programs.anneal(path, Gibbs(), Chains(state, (), levels[0]), levels, STREAM)
-    for cached, exact in fields(path, chains.state):
-        np.testing.assert_allclose(cached, exact, rtol=0, atol=2e-4)
-
-
-# ---- log f_new - log f_old of the fused programs
-@numba.njit(**OPTIONS)  # not cached: numba's cache does not see changes of called functions
-def _log_ratio(model, state, old, new):
-    out = np.empty((1, 1))
-    ends = np.full(1, old), np.full((1, 1), new)
-    programs.log_ratios(model, state, *ends, programs.scratch(model, state), out)
-    return out[0, 0]
-
-
-def log_ratio(fields, old, new):
-    """The hidden units' part, from their fields alone."""
-    none = np.zeros((1, 0), dtype=np.float32)
-    parameters = _rbm_kernels.PathArrays(
-        *[none] * 5, np.zeros(1), 0.0, joint=False, starts=np.zeros(1, np.int64)
-    )
-    field = np.r_[fields, [0, 0]].astype(np.float32)[np.newaxis]
-    state = RBMState(np.zeros((1, 0), np.uint8), np.zeros((1, len(fields)), np.uint8), field, none)
-    return _log_ratio(parameters, state, old, new)
-
-
-@pytest.mark.parametrize("n", [1, 7, 8, 33, 513, 70_000])
-@pytest.mark.parametrize("size", [1e-3, 1.0, 1e4, 1e30])
-@pytest.mark.parametrize(("old", "new"), [(0.0, 1.0), (0.3, 0.301), (1e-6, 0.0)])
-def test_log_ratio_equals_float64(n, size, old, new):
-    fields = (size * np.random.default_rng(n).normal(size=n)).astype(np.float32)
-    new32, old32 = float(np.float32(new)), float(np.float32(old))
-    g, negative = np.abs(fields.astype(float)), np.minimum(fields.astype(float), 0)
-    linear = (new - old) * (g + negative).sum()
-    exact = linear + np.sum(np.log1p(np.exp(-new32 * g)) - np.log1p(np.exp(-old32 * g)))
-    # two exp of 2e-7 each times at most 1/2, and four roundings of 6e-8, a unit; the linear terms
-    # are summed in float32
-    atol = 4.4e-7 * n + 4e-7 * abs(linear)
-    np.testing.assert_allclose(log_ratio(fields, old, new), exact, rtol=0, atol=atol)
-
-
-@pytest.mark.parametrize("n", [1, 5, 16, 40, 2000])
-def test_log_ratio_keeps_nan(n):
-    for position in {0, n // 2, n - 1}:
-        fields = np.zeros(n)
-        fields[position] = np.nan
-        assert np.isnan(log_ratio(fields, 0.0, 1.0))
 
 
 # ---- fused programs
