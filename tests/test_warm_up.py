@@ -180,6 +180,7 @@ def test_a_person_at_a_terminal_is_told_once(process, terminal, capsys, monkeypa
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_a_cache_that_was_cut_off_is_made_anew(tmp_path, monkeypatch, suffix, share):
     """numba raises UnpicklingError or EOFError."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
     source = tmp_path / "mine_kernels.py"
     source.write_text("from sklpf.kernels import njit\n\n@njit\ndef twice(x):\n    return 2 * x\n")
 

@@ -316,7 +316,7 @@ class Entrant(NamedTuple):
 
 def score_all(models: Mapping[str, Any], X, level: float, per: str | None = None) -> list[Entrant]:
     """Score the rows by every model; all pipelines must arrive at the same rows."""
-    entrants = [(name, *_last_step(name, model, X)) for name, model in models.items()]
+    entrants = [(name, *_model_and_rows(name, model, X)) for name, model in models.items()]
     check_same_kind(models)
     for name, model in models.items():
         check_per(name, last_step(model), per)
@@ -385,7 +385,7 @@ def _worse_than_baselines(entrants: Sequence[Entrant], level: float) -> tuple[st
     return tuple(remarks)
 
 
-def _last_step(name, estimator, X):
+def _model_and_rows(name, estimator, X):
     """The model that an estimator ends in, and the rows that it scores."""
     model = last_step(estimator)
     if is_density(estimator):

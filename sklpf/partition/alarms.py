@@ -17,7 +17,7 @@ from sklpf.uncertainty import FALSE_ALARM, MATERIAL_DIFFERENCE, MOST_BETWEEN, Di
 if TYPE_CHECKING:
     from sklpf.programs import Draws
 
-MATERIAL_BOUND = 0.05  # nats by which it is
+MATERIAL_BOUND = 0.05  # nats that a number may be below a bound or an attempt without an alarm
 
 
 class AlarmKind(NamedTuple):
@@ -382,7 +382,7 @@ KINDS: dict[str, AlarmKind] = {
         "a share of draws that a right run has with at most 1 %, of regions one by one and of small"
         " ones together, that moves log Z by more than its error and by {nats} nats",
         {
-            "nats": 0.015,  # or a share of Z
+            "nats": 0.015,  # of log Z, or as a share of Z, which is as large
             "hardly_seen": 0.25,  # of the draws that a region or a mode should have by its mass
         },
         {

@@ -3,7 +3,7 @@ with two modes.
 """
 
 import numpy as np
-from scipy.special import expit, logsumexp
+from scipy.special import logsumexp
 from scipy.stats import multivariate_normal, norm
 
 from sklpf.interop import from_decoder
@@ -54,25 +54,6 @@ class Layers:
             given = -0.5 * squares / noise_std**2 - log_norm
         log_prior = -0.5 * np.sum(z**2, axis=1) - d / 2 * np.log(2 * np.pi)
         return logsumexp(given + log_prior, axis=1) + d * np.log(axis[1] - axis[0])
-
-
-def trained(rows, n_latents, n_units, n_steps, seed=0):
-    """A network of logits that was fitted to binary rows, with latent variables of each row that
-    are fitted as well (gradient steps; MAP).
-    """
-    net = Layers([n_latents, n_units, rows.shape[1]], 1.0, seed)
-    z = np.random.default_rng(seed).normal(size=(len(rows), n_latents))
-    for _ in range(n_steps):
-        hidden = net._hidden(z)[1]
-        by_outputs = rows - expit(net.decoder(z))
-        by_hidden = by_outputs @ net.weights[1].T * (1 - hidden**2)
-        z = z + 0.05 * (net.pullback(z, by_outputs) - z)
-        net.weights[1] += 0.5 * hidden.T @ by_outputs / len(rows)
-        net.biases[1] += 0.5 * by_outputs.mean(axis=0)
-        net.weights[0] += 0.5 * z.T @ by_hidden / len(rows)
-        net.biases[0] += 0.5 * by_hidden.mean(axis=0)
-        z /= np.sqrt(np.mean(z**2, axis=0))
-    return net
 
 
 class Blocks:

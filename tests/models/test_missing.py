@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import logsumexp
-from scipy.stats import norm
 
 from sklpf import AIS, BernoulliRBM, BoltzmannMachine, CategoricalRBM, GaussianRBM
 from sklpf.interop import from_decoder
@@ -85,26 +84,6 @@ def test_known_values_have_the_sum_of_the_probabilities_of_all_completions(make,
         assert abs(logsumexp(model.score_samples(X)[first])) < 1e-10
 
 
-def test_known_values_of_a_gaussian_rbm_have_the_integral_of_the_density():
-    model = gaussian()
-    h = patterns(3).astype(float)
-    square = ((h @ model.components_) ** 2 / model.variances_).sum(axis=1)
-    log_weights = h @ model.intercept_hidden_ + 0.5 * square
-    log_weights -= logsumexp(log_weights)
-    means = model.intercept_visible_ + h @ model.components_
-    rows = model.sample(20, random_state=0)
-    for missing in patterns(4):
-        X = np.where(missing, NAN, rows)
-        log_density = norm.logpdf(rows[:, None], means, np.sqrt(model.variances_))
-        joint = log_weights + log_density[..., ~missing].sum(axis=2)
-        expected = logsumexp(joint, axis=1)
-        np.testing.assert_allclose(model.score_samples(X), expected, atol=1e-10)
-        given = np.exp(joint - expected[:, None])
-        np.testing.assert_allclose(model.transform(X), given @ h, atol=1e-10)
-        filled = np.where(missing, given @ means, rows)
-        np.testing.assert_allclose(model.impute(X, "mean"), filled, atol=1e-10)
-
-
 # ---- draws
 @pytest.mark.parametrize("make", [binary, in_two_parts, categorical])
 def test_imputed_values_have_their_conditional_probabilities(make, enumerated):
@@ -122,28 +101,6 @@ def test_imputed_values_have_their_conditional_probabilities(make, enumerated):
     counts = (drawn[:, None] == completions).all(axis=2).sum(axis=0)
     assert counts.sum() == n
     assert np.all(np.abs(counts - n * p) < 4.2 * np.sqrt(n * p * (1 - p)))
-
-
-def test_imputed_real_numbers_have_their_conditional_moments():
-    """Two means and three second moments, |z| < 4.5: false alarms 0.003 %."""
-    model = gaussian()
-    row = np.array([NAN, 0.3, NAN, 1.0])
-    n = 4000
-    drawn = model.impute(np.tile(row, (n, 1)), random_state=0)[:, [0, 2]]
-    mean = model.impute([row], "mean")[0, [0, 2]]
-    z = (drawn.mean(axis=0) - mean) / (drawn.std(axis=0) / np.sqrt(n))
-    assert np.abs(z).max() < 4.5
-    h = patterns(3).astype(float)
-    means = model.intercept_visible_ + h @ model.components_
-    square = ((h @ model.components_) ** 2 / model.variances_).sum(axis=1)
-    log_density = norm.logpdf(row, means, np.sqrt(model.variances_))[:, [1, 3]].sum(axis=1)
-    log_weights = h @ model.intercept_hidden_ + 0.5 * square + log_density
-    weights = np.exp(log_weights - logsumexp(log_weights))
-    around = means[:, [0, 2]] - mean
-    expected = np.diag(model.variances_[[0, 2]]) + (weights * around.T) @ around
-    products = (drawn - mean)[:, :, None] * (drawn - mean)[:, None, :]
-    z = (products.mean(axis=0) - expected) / (products.std(axis=0) / np.sqrt(n))
-    assert np.abs(z).max() < 4.5
 
 
 def test_the_mode_is_the_most_probable_category_of_each_feature():
