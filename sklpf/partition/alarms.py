@@ -503,8 +503,6 @@ KINDS: dict[str, AlarmKind] = {
         {},
         {
             "stopped": "{spent} were spent before the run and its checks were over",
-            "on the way": "{spent} were spent before the run: the number is that of particles at"
-            " inverse temperature {beta:.2g} by which it is planned, with an unknown error",
             "nothing yet": "{spent} were spent before there was an estimate",
         },
         {"": "raise {parameter}{needed}"},
@@ -523,6 +521,10 @@ KINDS: dict[str, AlarmKind] = {
         {
             "error": "there is no usable estimate: the standard error is {error:.2g} nats",
             "filters": "the filters' log estimates spread by {here:.1f} nats, more than {spread:g}",
+            "on the way": "the number comes from particles at inverse temperature {beta:.2g}, by"
+            " which the run is planned, and its error is unknown",
+            "at the base": "the number comes from a few draws of the base, and its error is"
+            " unknown",
         },
         {
             "": "give a base that is closer to the target, or many more levels; else take"
@@ -531,6 +533,7 @@ KINDS: dict[str, AlarmKind] = {
             "adaptive": "raise max_sweeps and n_particles; else take ParallelTempering",
             "states": _MORE_DRAWS,
             "filters": "raise n_particles or lower tol",
+            "stopped": "raise {parameter}",
         },
         severity="imprecise",
         subject="density",
