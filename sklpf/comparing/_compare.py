@@ -316,7 +316,7 @@ class Entrant(NamedTuple):
 
 def score_all(models: Mapping[str, Any], X, level: float, per: str | None = None) -> list[Entrant]:
     """Score the rows by every model; all pipelines must arrive at the same rows."""
-    entrants = [(name, *_last_step(name, model, X)) for name, model in models.items()]
+    entrants = [(name, *_model_and_rows(name, model, X)) for name, model in models.items()]
     check_same_kind(models)
     for name, model in models.items():
         check_per(name, last_step(model), per)
@@ -357,7 +357,7 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreDifference:
     direct = direct_ratio(a.model, b.model, values) if ratio == "auto" and not reasons else None
     if direct is not None:  # it replaces the difference of two log Z
         values = values + direct.log_partition - (b.model.log_partition_ - a.model.log_partition_)
-        alarm = disagreement(direct, a, b)
+        alarm = _why_apart(direct, a, b)
         if alarm is not None:
             strictness = ("warn", "nan", "raise").index
             strictest = max((a.model, b.model), key=lambda m: strictness(m.on_nonconvergence))
@@ -385,7 +385,7 @@ def _worse_than_baselines(entrants: Sequence[Entrant], level: float) -> tuple[st
     return tuple(remarks)
 
 
-def _last_step(name, estimator, X):
+def _model_and_rows(name, estimator, X):
     """The model that an estimator ends in, and the rows that it scores."""
     model = last_step(estimator)
     if is_density(estimator):
@@ -464,7 +464,7 @@ def ratio_result(model_a: Any, model_b: Any) -> PartitionResult | None:
     return result if result.converged else None
 
 
-def disagreement(direct: PartitionResult, a: Entrant, b: Entrant) -> str | None:
+def _why_apart(direct: PartitionResult, a: Entrant, b: Entrant) -> str | None:
     """A sentence if the direct ratio and the difference of two log Z are too far apart,
     else None.
     """

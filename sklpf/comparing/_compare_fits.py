@@ -37,7 +37,7 @@ from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import safe_indexing
 from sklpf._utils.validation import as_float64, check_count, check_level
 from sklpf.comparing._compare import (
-    _last_step,
+    _model_and_rows,
     check_per,
     check_same_rows,
     rows_digest,
@@ -50,7 +50,7 @@ from sklpf.comparing._fit_comparison import (
     compare_held_out,
 )
 from sklpf.models.decoder import DecoderModel
-from sklpf.partition._base import EXECUTION_PARAMETERS
+from sklpf.partition import EXECUTION_PARAMETERS
 from sklpf.scoring import OtherDensity, check_same_kind, is_density, is_model, last_step
 
 _QUANTILE = float(norm.ppf(0.975))
@@ -241,7 +241,7 @@ def fit_and_score(X, y, task: FitTask) -> Outcome:
     digest = ""
     try:
         model.fit(safe_indexing(X, task.train), None if y is None else safe_indexing(y, task.train))
-        model, rows = _last_step(task.name, model, safe_indexing(X, task.test))
+        model, rows = _model_and_rows(task.name, model, safe_indexing(X, task.test))
         digest = rows_digest(rows)
         if not isinstance(model, OtherDensity):
             model.set_params(on_nonconvergence="raise")
@@ -276,7 +276,7 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
     first_rows: dict[tuple[int, int], tuple[str, str]] = {}
     for task, outcome in zip(tasks, outcomes):
         if outcome is not None:
-            _check_same_rows(first_rows, task, outcome)
+            _check_rows_of_fits(first_rows, task, outcome)
     n_done = len(tasks) - len(todo)
     began = _context.clock()
     n_candidates = len({tasks[position].name for position in todo})
@@ -290,7 +290,7 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
         outcomes[todo[place]] = outcome
         if kept is not None:
             kept.save(_file(task), 1, outcome)
-        _check_same_rows(first_rows, task, outcome)
+        _check_rows_of_fits(first_rows, task, outcome)
         if verbose:
             n_new = sum(outcomes[position] is not None for position in todo)
             seconds = _context.clock() - began
@@ -314,7 +314,7 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
     return outcomes  # type: ignore[return-value]
 
 
-def _check_same_rows(
+def _check_rows_of_fits(
     first: dict[tuple[int, int], tuple[str, str]], task: FitTask, outcome: Outcome
 ) -> None:
     """Raise ValueError if a candidate scores other rows than the first with this split and seed."""

@@ -29,8 +29,7 @@ from sklpf.exploration import Cover
 from sklpf.partition import DrawsReport, PartitionResult, PopulationRun, Run
 from sklpf.partition.weights import ExploredRun
 from sklpf.programs import Draws
-from sklpf.reweighting import effective_sample_size
-from sklpf.uncertainty import pareto_tail
+from sklpf.uncertainty import effective_sample_size, pareto_tail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

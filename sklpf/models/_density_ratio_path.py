@@ -11,9 +11,14 @@ from sklearn.base import clone
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream, stream_key
-from sklpf.partition import BDMC, Exact, ParallelTempering, PartitionResult
-from sklpf.partition._default import default_estimator
-from sklpf.partition.checks.missed_mass import regions_to_cover
+from sklpf.partition import (
+    BDMC,
+    Exact,
+    ParallelTempering,
+    PartitionResult,
+    default_estimator,
+    regions_to_cover,
+)
 from sklpf.paths import GeometricPath, Path, Points, coordinates_of_rows, has
 from sklpf.uncertainty import MOST_BETWEEN, between_groups
 

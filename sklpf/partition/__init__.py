@@ -97,3 +97,9 @@ __all__ = [
     "compare_evidence",
     "pool",
 ]
+
+# Shared with other folders.
+# isort: split
+from sklpf.partition._base import EXECUTION_PARAMETERS  # noqa: F401
+from sklpf.partition._default import default_estimator  # noqa: F401
+from sklpf.partition.checks.missed_mass import regions_to_cover  # noqa: F401

@@ -325,14 +325,16 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         """The best that was noted until the budget was spent, which is not trusted."""
         best = noted[-1] if noted else None
         seen = {name: getattr(spent, name) for name in ("spent", "parameter", "needed")}
+        alarm = raised("budget-spent", "nothing yet" if best is None else "stopped", **seen)
+        if best is None:
+            return PartitionResult(type(self).__name__, np.nan, np.nan, alarms=(alarm,))
         if not isinstance(best, Run):
-            value, error, sentence = np.nan, np.nan, "nothing yet"
-            if best is not None:
-                value = (path.base_log_partition or 0.0) + best.log_ratio
-                error, sentence, seen["beta"] = np.inf, "on the way", best.beta
-            alarm = raised("budget-spent", sentence, **seen)
-            return PartitionResult(type(self).__name__, value, error, alarms=(alarm,))
-        alarm = raised("budget-spent", "stopped", **seen)
+            value = (path.base_log_partition or 0.0) + best.log_ratio
+            sentence = "on the way" if best.beta else "at the base"
+            rough = raised(
+                "no-usable-estimate", sentence, "stopped", beta=best.beta, parameter=spent.parameter
+            )
+            return PartitionResult(type(self).__name__, value, np.inf, alarms=(alarm, rough))
         run = self._with_reading_options(best)
         findings = {**(run.findings or {}), "budget": Finding(alarms=(alarm,))}
         run = replace(run, base=path.base_chosen, findings=findings)

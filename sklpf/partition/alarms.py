@@ -17,7 +17,7 @@ from sklpf.uncertainty import FALSE_ALARM, MATERIAL_DIFFERENCE, MOST_BETWEEN, Di
 if TYPE_CHECKING:
     from sklpf.programs import Draws
 
-MATERIAL_BOUND = 0.05  # nats by which it is
+MATERIAL_BOUND = 0.05  # nats that a number may be below a bound or an attempt without an alarm
 
 
 class AlarmKind(NamedTuple):
@@ -382,7 +382,7 @@ KINDS: dict[str, AlarmKind] = {
         "a share of draws that a right run has with at most 1 %, of regions one by one and of small"
         " ones together, that moves log Z by more than its error and by {nats} nats",
         {
-            "nats": 0.015,  # or a share of Z
+            "nats": 0.015,  # of log Z, or as a share of Z, which is as large
             "hardly_seen": 0.25,  # of the draws that a region or a mode should have by its mass
         },
         {
@@ -503,8 +503,6 @@ KINDS: dict[str, AlarmKind] = {
         {},
         {
             "stopped": "{spent} were spent before the run and its checks were over",
-            "on the way": "{spent} were spent before the run: the number is that of particles at"
-            " inverse temperature {beta:.2g} by which it is planned, with an unknown error",
             "nothing yet": "{spent} were spent before there was an estimate",
         },
         {"": "raise {parameter}{needed}"},
@@ -523,6 +521,10 @@ KINDS: dict[str, AlarmKind] = {
         {
             "error": "there is no usable estimate: the standard error is {error:.2g} nats",
             "filters": "the filters' log estimates spread by {here:.1f} nats, more than {spread:g}",
+            "on the way": "the number comes from particles at inverse temperature {beta:.2g}, by"
+            " which the run is planned, and its error is unknown",
+            "at the base": "the number comes from a few draws of the base, and its error is"
+            " unknown",
         },
         {
             "": "give a base that is closer to the target, or many more levels; else take"
@@ -531,6 +533,7 @@ KINDS: dict[str, AlarmKind] = {
             "adaptive": "raise max_sweeps and n_particles; else take ParallelTempering",
             "states": _MORE_DRAWS,
             "filters": "raise n_particles or lower tol",
+            "stopped": "raise {parameter}",
         },
         severity="imprecise",
         subject="density",

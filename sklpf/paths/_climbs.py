@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf.paths._box import Box
+from sklpf.paths._functions import failures_are_nan
 
 # Log densities at points (n, d), (n,): -inf where it can't be had.
 LogDensity = Callable[[Array], Array]
@@ -297,14 +298,15 @@ def evaluate_bisecting_failures(
     function: Callable[[Array], Array], points: Array, n_columns: int | None = None
 ) -> Array:
     """Return the values of a function at points, (n,) or (n, n_columns): NaN where it raises
-    whatever error, for which points are tried in halves.
+    whatever error, for which the points of a function of many are tried in halves.
     """
     shape = (len(points),) if n_columns is None else (len(points), n_columns)
     if not len(points):
         return np.empty(shape)
     points = np.ascontiguousarray(points)  # else numba would compile a function once more
     try:
-        return np.array(function(points), dtype=np.float64).reshape(shape)
+        with failures_are_nan():
+            return np.array(function(points), dtype=np.float64).reshape(shape)
     except Exception:  # of a user's function, far from where it is used
         if len(points) == 1:
             return np.full(shape, np.nan)

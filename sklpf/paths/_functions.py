@@ -8,7 +8,8 @@ import contextlib
 import copy
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ _NOISE = 1e-6  # relative, of a log density that is called twice: that of float3
 _WIDTHS = (1e-4, 1e-6)
 _POINTS_PER_PART = 64  # at least, of a function of many points
 _PACE: dict[int, float] = {}  # seconds a point that functions took last, by their identity
+_FAILURES_ARE_NAN: ContextVar[bool] = ContextVar("failures are NaN", default=False)
 
 
 class Pool:
@@ -94,13 +96,15 @@ def evaluate(
     object
         Values of all points; of a function of one, a list.
     """
+    at_one = _value_or_nan if _FAILURES_ARE_NAN.get() else _value
     if pool is not None and not vectorized:
-        return list(pool.map(function, list(points)))
+        return list(pool.map(functools.partial(at_one, function), list(points)))
     n = len(points)
     if not vectorized:
         edges = np.linspace(0, n, min(n, 32) + 1).astype(int).tolist()
         each = [points[a:b] for a, b in pairwise(edges)]
-        return [value for part in _in_parts(function, each, _at_each) for value in part]
+        at_each = functools.partial(_at_each, at_one)
+        return [value for part in _in_parts(function, each, at_each) for value in part]
     if n < 2 * _POINTS_PER_PART:
         return function(points)
     parts = [points[own] for own in equal_parts(n, _POINTS_PER_PART)]
@@ -129,8 +133,29 @@ def _at_points(function, points):
     return _copied(function(points))
 
 
-def _at_each(function, points):
-    return [_copied(function(point)) for point in points]
+def _at_each(at_one, function, points):
+    return [_copied(at_one(function, point)) for point in points]
+
+
+def _value(function, point):
+    return function(point)
+
+
+def _value_or_nan(function, point):
+    try:
+        return function(point)
+    except Exception:  # of a user's function, far from where it is used
+        return np.nan
+
+
+@contextlib.contextmanager
+def failures_are_nan() -> Iterator[None]:
+    """Let functions of one point within be NaN where they raise an error; others raise it."""
+    token = _FAILURES_ARE_NAN.set(True)
+    try:
+        yield
+    finally:
+        _FAILURES_ARE_NAN.reset(token)
 
 
 def _copied(values: Any) -> Any:

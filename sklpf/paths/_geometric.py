@@ -147,7 +147,7 @@ class GeometricPath(PointsPath):
     may_be_nan = False  # checks look for NaN although tails are known
     climbs_from: Array | None = None  # (n, d): of `regions`; None: draws of the base
     most_search_evaluations: float = np.inf  # of `regions`
-    base_is_ours = False  # chosen by a model, which may choose another; else by the user
+    base_is_ours = False  # models set True where they have chosen it
     density_name = "log_density"  # in errors: what the user calls it
 
     _counted = ("raw_log_density", "raw_gradient", "_target_and_slope")

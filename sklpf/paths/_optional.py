@@ -7,7 +7,7 @@ Nothing needs to be inherited: having a method is enough. Some are of use only t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,10 +16,6 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
 from sklpf.paths._box import Box
 from sklpf.paths._regions import Regions
-
-if TYPE_CHECKING:
-    pass
-
 
 # The chains of a path, of which only the path knows more: an array, or a tuple of arrays, each with
 # an entry for every chain along its first axis. Auxiliary variables of a move are such, too.

@@ -15,7 +15,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import Checkpoint
 from sklpf._utils.random import Stream, systematic
 from sklpf.paths import COVER, GeometricPath, choose, fit_base, has, take
-from sklpf.programs._exploring import MixtureWalk, walk_outwards
+from sklpf.programs._outward_walks import MixtureWalk, walk_outwards
 from sklpf.transitions import (
     Transition,
     acceptance,
@@ -92,7 +92,7 @@ def learn(
     checkpoint: Checkpoint | None = None,
     *,
     most_levels: int = 500,
-    most_stages: int = 8,  # of exploring and forgetting at the target
+    most_stages: int = 8,  # of walking outwards and forgetting at the target
     share_of_sweeps: float = 0.5,  # of the most, after which particles don't go on at the target
     share_of_budget: float = 0.4,  # after which they stay where they are
     largest_drift: float = 2.5,  # standard errors of a mean or variance
@@ -102,7 +102,7 @@ def learn(
 
     At each level they are resampled, and move until they have forgotten where they were: by the
     transition, in units of their own spread, by steps in units of the part of a mixture where they
-    are, and by draws from this mixture, which is fitted to them. At the target walks first explore
+    are, and by draws from this mixture, which is fitted to them. At the target walks first look for
     what lies beyond the particles.
 
     Parameters
@@ -147,7 +147,7 @@ def learn(
     path = path.with_ladder([0.0, 1.0])
     for stage in range(max(1, int(carry.stage)), last_stage + 1):
         if carry.stage < stage:
-            carry = _explore(path, carry, stream.at(stage).of("exploring"))
+            carry = _walk_outwards(path, carry, stream.at(stage).of("exploring"))
             kept.save(level, carry)
         rng = stream.at(stage).of("proposal").generator()
         level, carry = _stay(path, transition, carry, level, stream, rng, kept)
@@ -291,7 +291,7 @@ def _latest(carry, path):
     return late.reshape(-1, path.n_dimensions)
 
 
-def _explore(
+def _walk_outwards(
     path,
     carry,
     stream,
@@ -302,16 +302,16 @@ def _explore(
 
     If walks find more of the target the time that particles have spent there begins anew.
     """
-    explored = walk_outwards(path, _latest(carry, path), carry.found, stream.generator())
-    times = carry.times[:0] if explored.is_new else carry.times
+    walked = walk_outwards(path, _latest(carry, path), carry.found, stream.generator())
+    times = carry.times[:0] if walked.is_new else carry.times
     return carry._replace(
         times=times,
-        found=explored.found,
-        fitted=explored.points,
-        exploration_incomplete=explored.exploration_incomplete,
+        found=walked.found,
+        fitted=walked.points,
+        exploration_incomplete=walked.exploration_incomplete,
         n_times=2 * len(times) or n_times,
         stage=carry.stage + 1,
-        n_sweeps=carry.n_sweeps + explored.n_sweeps,
+        n_sweeps=carry.n_sweeps + walked.n_sweeps,
     )
 
 

@@ -32,7 +32,6 @@ from sklpf.reweighting._rts import (
     stationary,
 )
 from sklpf.reweighting._thermodynamic import RULES, integrate, level_moments, reweighted_slopes
-from sklpf.uncertainty import effective_sample_size, standard_error
 
 __all__ = [
     "RULES",
@@ -45,7 +44,6 @@ __all__ = [
     "bias",
     "combine_rounds",
     "draw_betas",
-    "effective_sample_size",
     "influence",
     "integrate",
     "level_moments",
@@ -62,7 +60,6 @@ __all__ = [
     "rts_curve",
     "population_seen_from_target",
     "seen_from_target",
-    "standard_error",
     "stationary",
     "stepping_stones",
     "with_first_error",

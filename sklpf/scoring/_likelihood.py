@@ -42,8 +42,8 @@ from sklpf.partition import (
     ParallelTempering,
     PartitionEstimator,
     PartitionResult,
+    default_estimator,
 )
-from sklpf.partition._default import default_estimator
 from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import has
 from sklpf.scoring._baseline import (
@@ -393,7 +393,7 @@ class Marginals(NamedTuple):
 class LogLikelihoodMixin(ScoredModel):
     """The likelihood and the kept log Z of a model p(x) = f(x) / Z.
 
-    A model has what `ScoredModel` says, and defines
+    Besides what `ScoredModel` asks for, a model defines
 
     - ``path(**options)``: its path, with defaults for all options;
     - ``_log_f(X)``: log f of every row of validated X, in nats, and whether it has a density at
@@ -595,8 +595,8 @@ class LogLikelihoodMixin(ScoredModel):
 class RowLikelihoodMixin(ScoredModel):
     """The likelihood of a model in which log p(x) of every row is a log Z of its own.
 
-    A model has what `ScoredModel` says, and defines ``path(X)``: a path with one log Z a row, that
-    row's likelihood. A model that has no likelihood of some rows overrides ``_targets(X)``.
+    Besides what `ScoredModel` asks for, a model defines ``path(X)``: a path with one log Z a row,
+    that row's likelihood. A model that has no likelihood of some rows overrides ``_targets(X)``.
     """
 
     path_takes_rows = True

@@ -23,8 +23,8 @@ from sklpf._utils.validation import check_count, check_scale
 from sklpf.partition import PartitionEstimator, PartitionResult
 from sklpf.paths import Path, check_ladder, flat_rows, map_state, n_chains
 from sklpf.programs import log_ratio
-from sklpf.reweighting import effective_sample_size
 from sklpf.transitions import Transition
+from sklpf.uncertainty import effective_sample_size
 
 
 class Problem(NamedTuple):

@@ -96,7 +96,7 @@ class RandomWalk(TunedTransition):
         return (np.zeros(len(path.position(state))),)
 
     def random_auxiliary(self, auxiliary):
-        """Nothing."""
+        """Return (): the sums that chains carry are not random."""
         return ()
 
     def accepted(self, auxiliary):

@@ -9,11 +9,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Binarizer, MinMaxScaler
 
-from sklpf import BernoulliRBM, ParallelTempering, log_likelihood
+from sklpf import BernoulliRBM, log_likelihood
 
 DIGITS, LABELS = (part[:300] for part in load_digits(return_X_y=True))
 BINARY = (DIGITS > 7).astype(np.float64)
-UNTRUSTED = ParallelTempering(n_sweeps=512, tol=1e-9)
 
 
 def rbm(n_components=4, **options):
@@ -55,25 +54,3 @@ def test_the_model_is_found_and_its_rows_are_those_of_the_steps_before_it(estima
     score = log_likelihood(estimator, DIGITS[:50], LABELS[:50])
     assert type(score) is float
     assert score == log_likelihood(estimator, DIGITS[:50]) == expected
-
-
-# ---- inside scikit-learn
-
-
-def test_what_is_not_trusted_does_as_the_model_says():
-    scores = {}
-    for what in ("nan", "raise"):
-        model = rbm(partition_estimator=UNTRUSTED, on_nonconvergence=what)
-        pipe = classifier_behind(model).fit(DIGITS, LABELS)
-        scores[what] = pipe
-    assert np.isnan(log_likelihood(scores["nan"], DIGITS))
-    with pytest.raises(RuntimeError, match="log Z is not to be trusted"):
-        log_likelihood(scores["raise"], DIGITS)
-
-    # one that is never trusted, and the exact one
-    grid = {"rbm__partition_estimator": [UNTRUSTED, None]}
-    search = GridSearchCV(scores["nan"], grid, scoring=log_likelihood, cv=2)
-    with pytest.warns(UserWarning, match="One or more of the test scores are non-finite"):
-        search.fit(DIGITS, LABELS)
-    assert np.isnan(search.cv_results_["mean_test_score"][0])
-    assert search.best_params_ == {"rbm__partition_estimator": None}

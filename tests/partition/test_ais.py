@@ -2,12 +2,9 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from known_problems import make_rbm_problem
-from marks import large
-from reference_data import shared_data
 from scipy.special import logsumexp
 from scipy.stats import binom
 
-from sklpf.models import RBMPath
 from sklpf.partition import AIS
 
 
@@ -62,20 +59,3 @@ def test_ladders():
     assert len(adaptive.result_.ladder) == 200
     # a pilot of 10 levels; all go back down
     assert adaptive.result_.n_sweeps == 8 * (9 + 199 + 100 + 199)
-
-
-@pytest.mark.shared
-@pytest.mark.parametrize(
-    ("name", "n_temperatures"), [large("mnist_toy15", 40_000), large("mnist_h10", 16_000)]
-)
-def test_reference_models(name, n_temperatures):
-    with shared_data(f"rbm/{name}.npz") as data, shared_data("binary/mnist.npz") as mnist:
-        parameters = [data[key] for key in ("components", "intercept_visible", "intercept_hidden")]
-        exact = float(data["exact_log_partition"])
-        X = np.unpackbits(mnist["train"], axis=1)[:, : int(mnist["n_features"])]
-    path = RBMPath(*parameters, (X.sum(axis=0) + 1) / (len(X) + 2))
-    ais = AIS(n_temperatures=n_temperatures, random_state=0, n_jobs=2).fit(path)
-    assert ais.converged_
-    # 3.7 standard errors: false alarm 2e-4
-    assert abs(ais.log_partition_ - exact) < 3.7 * ais.log_partition_std_error_
-    assert ais.log_partition_std_error_ <= 0.04

@@ -173,13 +173,6 @@ def test_draws_of_our_own_runs(estimator):
 
 
 # -- alarms
-def test_chains_in_different_modes():
-    problem, draws = exact("two gaussians 2-D", n_draws=2000)
-    direction = problem.path.log_density.constants[0]
-    pool = draws.reshape(-1, 2)
-    in_first = pool @ direction > 0
-    stuck = np.stack([pool[in_first][:500], pool[~in_first][:500]] * 2)
-    assert "not-mixed" in alarm_kinds(fitted(problem.path, stuck, "mixture"))
 
 
 def test_draws_of_a_run_that_did_not_converge():
@@ -192,12 +185,6 @@ def test_draws_of_a_run_that_did_not_converge():
         assert "runs-not-converged" in alarm_kinds(bridge)
         assert short.result_.alarms[0].seen in bridge.result_.summary()
     assert "runs-not-converged" not in alarm_kinds(fitted(path, short.result_.draws))
-
-
-def test_slow_chains_are_too_few_draws():
-    x = autoregressive(0.99, (4, 500, 5))
-    bridge = fitted(lambda x: -np.sum(x**2, axis=1) / 2, x)
-    assert "few-states" in alarm_kinds(bridge)
 
 
 def test_repeated_draws_in_any_order_count_once():

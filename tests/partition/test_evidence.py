@@ -9,7 +9,6 @@ from sklpf import Exact, ParallelTempering
 from sklpf.models import RBMPath
 from sklpf.paths import Stream, stream_key
 from sklpf.reweighting import seen_from_target
-from sklpf.uncertainty import log_mean_exp
 
 
 @pytest.mark.parametrize(("kind", "weights"), [("easy", "joint"), ("far mode", "marginal")])
@@ -26,17 +25,6 @@ def test_draws_for_the_bound_are_unbiased(kind, weights):
     z = (means.mean() - 1) / (means.std(ddof=1) / np.sqrt(20))
     assert abs(z) < 6.3  # t with 19 degrees of freedom: a false alarm in 5e-6
     assert means.std() < 0.2
-
-
-@pytest.mark.parametrize("kind", ["sharp digits", "two modes"])
-def test_the_bound_is_not_above(kind):
-    """The mean of 200 logs whose expectation is at most log Z, clustered by seed: 6.3 errors are
-    5e-6 of t with 19.
-    """
-    problem = make_rbm_problem(kind)
-    draws = (problem.path.bound_draws(Stream(stream_key(seed))) for seed in range(20))
-    bounds = np.array([log_mean_exp(each, axis=1).mean() for each in draws])
-    assert bounds.mean() - problem.log_partition < 6.3 * bounds.std(ddof=1) / np.sqrt(20)
 
 
 @pytest.mark.parametrize(("missed", "known"), [(0.02, True), (0.5, False)])

@@ -1,7 +1,5 @@
 """A result that one can read: a line, a table, a frame, and labelled arrays."""
 
-import re
-
 import numpy as np
 import pytest
 from convergence import may_not_converge
@@ -33,24 +31,6 @@ def tempering():
 def rows():
     model = FactorialMixture(2, tol=0.1, random_state=0).fit(RNG.normal(size=(30, 3)))
     return Exact().fit(model.path(RNG.normal(size=(7, 3)))).result_
-
-
-def test_a_summary_says_what_a_reader_asks_first(tempering):
-    result = tempering.result_
-    text = result.summary()
-    rows = [line.strip().split("  ", 1) for line in text.splitlines()[1:]]
-    lines = {row[0]: row[1].strip() for row in rows if len(row) == 2}
-    assert text.splitlines()[0] == "ParallelTempering"
-    value, error, _ = re.fullmatch(r"(\S+) ± (\S+) (nats)", lines["log Z"]).groups()
-    assert float(value) == pytest.approx(result.log_partition, abs=float(error) / 2)
-    assert float(error) == pytest.approx(result.std_error, rel=0.06)
-    ends = [float(end) for end in lines["95 % interval"].strip("[]").split(", ")]
-    np.testing.assert_allclose(ends, result.interval(), atol=float(error) / 2)
-    assert lines["converged"] == "yes"
-    assert lines["cost"].startswith(f"{result.n_sweeps:,} sweeps, ")
-    assert lines["levels"] == str(len(result.ladder))
-    trips = result.diagnostics["round_trips"].min()
-    assert lines["round trips of a ladder"].split()[0] == str(trips)
 
 
 @pytest.mark.parametrize("value", [35.2, -2e5])

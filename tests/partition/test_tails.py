@@ -68,7 +68,6 @@ def funnel(x):
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(100, 8))
 LABELS = RNG.random(100) < 1 / (1 + np.exp(-X.sum(axis=1)))
-NUMBERS = X.sum(axis=1) + RNG.normal(size=100)
 PRIOR = gauss(8, 9.0)
 ORTHANT = [stats.gamma(2)] * 10
 
@@ -81,10 +80,6 @@ def naive_logistic(x):
     return -np.log1p(np.exp(np.where(LABELS, -1, 1) * (x @ X.T))).sum(axis=1)  # -inf far out
 
 
-def residuals(x):
-    return NUMBERS - x @ X.T
-
-
 def in_orthant(log_density):
     """The same, and 0 where a coordinate is negative, without that bounds were declared."""
     return lambda x: np.where(np.all(x > 0, axis=1), log_density(np.abs(x)), -np.inf)
@@ -94,28 +89,18 @@ Path = GeometricPath
 LIGHT = {
     **{f"normal {d}": Path(normal(d, 1e4), base=gauss(d)) for d in (2, 100)},
     "wide": Path(lambda x: -squares(x) / 2e6, base=gauss(36)),
-    "narrow": Path(lambda x: -squares(x) * 1e8, base=gauss(36)),
     "far": Path(lambda x: -squares(x - 100), base=gauss(1)),
     "Laplace": Path(lambda x: -np.abs(x).sum(axis=1), base=gauss(100)),
-    "x^4": Path(lambda x: -(x**4).sum(axis=1), base=gauss(36, 1.0)),
-    "two normals, 0 far out": Path(
-        lambda x: np.log(np.exp(-squares(x - 3)) + np.exp(-squares(x + 3))), base=gauss(2, 9.0)
-    ),
     "funnel": Path(funnel, base=gauss(6)),
     "logistic, overflowing": Path(lambda x: naive_logistic(x) + PRIOR.log_density(x), base=PRIOR),
     "logistic, Cauchy prior": Path(
         lambda x: logistic(x) + stats.cauchy.logpdf(x).sum(axis=1), base=[stats.cauchy()] * 8
     ),
-    "linear, t errors": Path(
-        lambda x: -2.5 * np.log1p(residuals(x) ** 2).sum(axis=1) + PRIOR.log_density(x), base=PRIOR
-    ),
     "Poisson": Path(lambda x: np.sum(3 * (x @ X.T) - np.exp(x @ X.T), axis=1), base=gauss(8)),
     "ball": Path(lambda x: np.where(squares(x) < 5, 0.0, -np.inf), base=gauss(5)),
-    "exponential": Path(lambda x: -x.sum(axis=1), base=gauss(10), bounds=(0, np.inf)),
     "normal, t base": Path(lambda x: -squares(x - 1), base=StudentT(np.zeros(5), 1.0, 3)),
     "stretched exponential": Path(lambda x: -np.sqrt(np.abs(x)).sum(axis=1), base=gauss(3)),
     "experts, t base": matching(36, 1.0, True),
-    "unequal experts, t base": matching(36, np.linspace(1, 3, 36), True),
     "t, nearly the same t": Path(student(10, 2), base=StudentT(np.zeros(10), 1.0, 2.2)),
 }
 FLAGGED = {
@@ -141,7 +126,6 @@ def rising(power, free=False):
 UNIT = {"base": Uniform(np.zeros(2), np.ones(2)), "bounds": (0, 1)}
 POLES = {
     **{f"x^{power}": Path(rising(power), **UNIT) for power in (-0.95, -0.67)},
-    "(1 - x)^-.8": Path(lambda x: rising(-0.8)(1 - x), **UNIT),
     "gamma(.2), bounds": Path(
         lambda x: rising(-0.8)(x) - x.sum(axis=1), base=gauss(20), bounds=(0, np.inf)
     ),
@@ -159,18 +143,6 @@ NO_POLES = {
     "narrow, at a side": Path(lambda x: -1e6 * x.sum(axis=1), **UNIT),
     "a base with x^-.8": Path(lambda x: 0 * x[:, 0], base=[stats.beta(0.2, 1)] * 2, bounds=(0, 1)),
     "log": Path(lambda x: np.sum(np.log1p(-np.log(x)), axis=1), **UNIT),
-}
-IMPROPER = {
-    "1 / (1 + r) 2": Path(lambda x: -np.log1p(np.sqrt(squares(x))), base=gauss(2)),
-    "constant 1": Path(lambda x: 0 * x[:, 0], base=gauss(1)),
-    "e^x 2": Path(lambda x: x[:, 0], base=gauss(2)),
-    "e^x 36": Path(lambda x: x[:, 0], base=gauss(36)),
-    "e^(x^2) 36": Path(squares, base=gauss(36)),
-    "r^-d": Path(student(5, 0), base=StudentT(np.zeros(5), 1.0, 1)),
-    "constant from 0 on": Path(
-        lambda x: 0 * x[:, 0], base=gauss(3), bounds=(0, [1, np.inf, np.inf])
-    ),
-    "experts": Path(experts(10, 0.45, True), base=gauss(10)),
 }
 
 
@@ -194,13 +166,6 @@ def test_poles_at_the_boundary_of_the_support_are_named(name):
     for seed in SEEDS:
         (sentence,) = tails(POLES[name], seed)
         assert sentence.startswith("the target has a pole at the boundary of its support, where x[")
-
-
-def test_the_pole_that_is_named_is_the_strongest():
-    path = Path(lambda x: -0.9 * np.log1p(-x[:, 0]) - 0.7 * np.log(x[:, 1]), **UNIT)
-    (sentence,) = tails(path)
-    assert "where x[0] is 1: it rises as t^-0.9" in sentence
-    assert not fitted(AIS(20, 20, random_state=0), path).converged_
 
 
 def test_within_bounds_a_remedy_is_one_that_can_be_a_base_there():
@@ -255,14 +220,29 @@ def test_the_exponent_is_that_of_the_heaviest_ray(path, words):
 @pytest.mark.parametrize(
     ("path", "words"),
     [
-        (IMPROPER["1 / (1 + r) 2"], r"r\^-1 .* in 2 dimensions it must fall faster than r\^-2;"),
-        (IMPROPER["constant 1"], r"is flat .* in 1 dimension it must .* or -inf where a constant"),
-        (IMPROPER["e^(x^2) 36"], r"grows .* in 36 dimensions"),
-        (IMPROPER["e^x 2"], "does not depend on column 1, so that it has no integral"),
-        (IMPROPER["e^x 36"], "does not depend on 35 columns, such as 1, so that"),
-        (IMPROPER["constant from 0 on"], r"in 2 open dimensions it must fall faster than r\^-2;"),
-        (IMPROPER["r^-d"], "not normalisable"),
-        (IMPROPER["experts"], "not normalisable: far out"),
+        (
+            Path(lambda x: -np.log1p(np.sqrt(squares(x))), base=gauss(2)),
+            r"r\^-1 .* in 2 dimensions it must fall faster than r\^-2;",
+        ),
+        (
+            Path(lambda x: 0 * x[:, 0], base=gauss(1)),
+            r"is flat .* in 1 dimension it must .* or -inf where a constant",
+        ),
+        (Path(squares, base=gauss(36)), r"grows .* in 36 dimensions"),
+        (
+            Path(lambda x: x[:, 0], base=gauss(2)),
+            "does not depend on column 1, so that it has no integral",
+        ),
+        (
+            Path(lambda x: x[:, 0], base=gauss(36)),
+            "does not depend on 35 columns, such as 1, so that",
+        ),
+        (
+            Path(lambda x: 0 * x[:, 0], base=gauss(3), bounds=(0, [1, np.inf, np.inf])),
+            r"in 2 open dimensions it must fall faster than r\^-2;",
+        ),
+        (Path(student(5, 0), base=StudentT(np.zeros(5), 1.0, 1)), "not normalisable"),
+        (Path(experts(10, 0.45, True), base=gauss(10)), "not normalisable: far out"),
     ],
 )
 def test_a_refusal_says_what_is_missing(path, words):
@@ -372,7 +352,7 @@ def test_every_estimator_refuses_before_it_samples(name, monkeypatch):
 
     monkeypatch.setattr(type(ESTIMATORS[name]), "_sample", sample)
     with pytest.raises(ValueError, match="not normalisable"):
-        fitted(ESTIMATORS[name], IMPROPER["1 / (1 + r) 2"])
+        fitted(ESTIMATORS[name], Path(lambda x: -np.log1p(np.sqrt(squares(x))), base=gauss(2)))
 
 
 # ---- rays that rise first, and what is no number

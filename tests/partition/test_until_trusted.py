@@ -2,7 +2,7 @@ import re
 
 import numpy as np
 import pytest
-from convergence import quietly
+from convergence import alarm_kinds, quietly
 from interruption import bits, saves
 from known_problems import make_rbm_problem
 from sklearn.base import clone
@@ -12,6 +12,7 @@ from sklpf import (
     AIS,
     HAIS,
     SMC,
+    AdaptiveSMC,
     BernoulliRBM,
     Exact,
     Gaussian,
@@ -80,6 +81,25 @@ def test_an_estimator_that_needs_something_else_is_passed_over(gaussian):
     assert [attempt.method for attempt in estimator.attempts_] == ["Says"]
     with pytest.raises(TypeError, match="grad"):
         UntilTrusted([HAIS()]).fit(gaussian)
+
+
+def test_an_error_of_the_density_in_a_later_attempt_loses_no_earlier_one():
+    def log_density(x):
+        if np.any(x > 8):  # climbs get there, for which it is NaN, and then particles
+            raise OverflowError
+        return -0.5 * np.sum(x**2, axis=1)
+
+    path = GeometricPath(log_density, base=Gaussian([0.0, 0.0], 9.0))
+    estimator = quietly(UntilTrusted([Says(trusted=False), AdaptiveSMC(random_state=0)]), path)
+    assert [attempt.method for attempt in estimator.attempts_] == ["Says"]
+
+
+def test_what_a_later_attempt_says_of_its_own_number_is_left_out(gaussian):
+    attempts = [Says(trusted=False), AdaptiveSMC(random_state=0)]
+    estimator = quietly(UntilTrusted(attempts, max_evaluations=500), gaussian)
+    assert "no-usable-estimate" in [alarm.kind for alarm in estimator.attempts_[-1].alarms]
+    assert "budget-spent" in alarm_kinds(estimator)
+    assert "no-usable-estimate" not in alarm_kinds(estimator)
 
 
 def test_later_attempts_begin_at_the_draws():

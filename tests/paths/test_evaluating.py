@@ -13,6 +13,7 @@ from sklpf import SMC, Gaussian, GeometricPath
 from sklpf._utils.parallel import evaluating
 from sklpf.interop import from_prior_transform
 from sklpf.partition import ImportanceSampling
+from sklpf.paths import evaluate_bisecting_failures
 
 X = np.random.default_rng(0).normal(size=(300, 3))
 WEIGHTS = np.linspace(-1, 1, 9).reshape(3, 3)
@@ -106,6 +107,25 @@ def test_workers_of_the_users_evaluate():
         slow_path(pool=no_workers)
     with pytest.raises(ValueError, match="vectorized=False"):
         GeometricPath(of_many, pool=workers, base=Gaussian(np.zeros(3), 2.0))
+
+
+def test_points_at_which_a_function_of_one_fails_cost_no_others():
+    points = []
+
+    def failing(x):
+        points.append(x)
+        if x[0] > 0.5:
+            raise FloatingPointError
+        return of_one(x)
+
+    path = GeometricPath(of_one, vectorized=False, base=Gaussian(np.zeros(3), 2.0))
+    alone = path.raw_log_density(X[:100])
+    path.log_density = failing
+    found = evaluate_bisecting_failures(path.raw_log_density, X[:100])
+    np.testing.assert_array_equal(found, np.where(X[:100, 0] > 0.5, np.nan, alone))
+    assert len(points) == 100
+    with pytest.raises(FloatingPointError):
+        path.raw_log_density(X[:100])
 
 
 def test_a_function_of_one_value_for_many_points_is_an_error():

@@ -4,15 +4,11 @@ of simulated tempering.
 
 import numpy as np
 import pytest
-from known_problems import make_rbm_problem
-from scipy.special import logsumexp
 
-from sklpf import Exact
 from sklpf.paths import Path, Stream
 from sklpf.programs import _programs
 from sklpf.programs._programs import Chains
-from sklpf.programs._tempering import Setup, first_pass
-from sklpf.transitions import Gibbs, Transition
+from sklpf.transitions import Transition
 
 
 class Recorder(Transition):
@@ -93,20 +89,3 @@ def test_records_are_those_of_the_scans_that_the_stride_divides():
     *_, vectors, at, slopes = _programs.exchange.__wrapped__(path, Recorder(), *order).sums
     assert vectors.shape == slopes.shape == (0, 4, 4)
     assert at.shape == (0, 4)
-
-
-@pytest.mark.parametrize("n_sweeps", [4, 10, 37])
-def test_pilot_knows_every_level_and_starts_at_all(n_sweeps):
-    """Also with fewer sweeps than levels; 5 standard errors hold for the 10 levels together."""
-    path = make_rbm_problem("easy").path.with_ladder(np.linspace(0, 1, 11))
-    options = {"n_jobs": None, "checkpoint": None}
-    setup = Setup(path, Gibbs(), np.full(11, -np.log(11)), np.arange(0, 101, 10), 0, 1, options)
-    starts, log_weights = first_pass(setup, n_sweeps)
-    exact = [Exact().fit(path.with_ladder([0, beta])).log_partition_ for beta in path.ladder[1:]]
-    estimate = logsumexp(log_weights, axis=0) - np.log(100)
-    error = np.exp(log_weights - estimate).std(axis=0) / 10
-    assert np.all(np.abs(estimate[1:] - exact) < 5 * error[1:])
-    levels = np.concatenate([levels for _, _, levels in starts])
-    reached = {4: [0, 3, 5, 8, 10]}.get(n_sweeps, np.arange(11))
-    np.testing.assert_array_equal(np.unique(levels), reached)
-    assert all(len(state.v) == 10 and auxiliary == () for state, auxiliary, _ in starts)

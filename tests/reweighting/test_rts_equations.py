@@ -2,9 +2,10 @@
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax, logsumexp, softmax
+from scipy.special import log_softmax, softmax
 
-from sklpf.reweighting import bias, combine_rounds, influence, rts_curve, standard_error
+from sklpf.reweighting import bias, combine_rounds, influence, rts_curve
+from sklpf.uncertainty import standard_error
 
 CURVE = np.array([0.0, 3.0, -2.0, 700.0, 5.0])  # some log Z_k
 
@@ -80,16 +81,3 @@ def test_equation_15_is_the_bias_to_second_order():
     predicted = np.array([bias(experiment) for experiment in shares])
     assert predicted.mean() == pytest.approx((1 / 0.3 - 1 / 5) / 200, rel=0.1)
     assert abs((error - predicted).mean()) < 4 * (error - predicted).std() / np.sqrt(2000)
-
-
-def test_rts_is_one_step_of_mbar_from_the_prior():
-    """Appendix D of the paper: with n_j / N := r_j, one fixed-point step from the estimate gives
-    equation 12.
-    """
-    vectors = np.random.default_rng(0).normal(size=(200, 4)) * 3
-    guess = np.array([0.0, 1.0, -2.0, 0.5])
-    log_prior = np.log([0.1, 0.2, 0.3, 0.4])
-    log_mixture = logsumexp(vectors + log_prior - guess, axis=1, keepdims=True)
-    step = logsumexp(vectors - log_mixture, axis=0)
-    log_shares = logsumexp(log_softmax(vectors + log_prior - guess, axis=1), axis=0)
-    np.testing.assert_allclose(rts_curve(log_prior - guess, log_shares), step - step[0], atol=1e-12)

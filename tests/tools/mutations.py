@@ -38,7 +38,7 @@ STEPS = [  # file, code of a Metropolis step, and what always accepts
     ("sklpf/transitions/_hmc.py", "ACCEPT) < rate", "ACCEPT) < 1.0"),
     ("sklpf/transitions/_gibbs.py", "ACCEPT) < rate", "ACCEPT) < 1.0"),
     ("sklpf/transitions/_continuous_kernels.py", "uniform(bits[0, c]) < rate", "True"),
-    ("sklpf/programs/_exploring.py", "rng.random(len(old)) < rate", "rate > -1"),
+    ("sklpf/programs/_outward_walks.py", "rng.random(len(old)) < rate", "rate > -1"),
     ("sklpf/programs/_learning.py", "rng.random(len(old)) < rate", "rate > -1"),
     ("sklpf/training/_chains.py", "np.log(self.rng.random(n)) < log_rate", "log_rate < np.inf"),
     (

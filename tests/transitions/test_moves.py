@@ -227,20 +227,6 @@ def test_a_drift_that_is_none_is_named(drift, name, message):
 
 
 # ---- slices
-def test_points_of_density_0_stay():
-    path = PATHS["wall"]
-    state, levels = path.at(np.array([[-3.0, -3.0], [1.0, 1.0]])), np.array([3, 3])
-    moved, _ = Slice(1.0).move(path, state, (), levels, Stream(KEY))
-    np.testing.assert_array_equal(moved.position[0], [-3, -3])
-    assert np.all(moved.position[1] != 1)
-
-
-def test_intervals_stay_within_bounds():
-    path = PATHS["half-open box"]
-    state = path.sample_base(500, Stream(KEY))
-    moved, _ = Slice(30.0).move(path, state, (), np.full(500, 5), Stream(KEY, step=1))
-    assert np.all(moved.position[:, 0] >= 0)
-    assert np.all(np.isfinite(moved.gain))
 
 
 # ---- the dynamics of HMC

@@ -69,7 +69,7 @@ class BoltzmannPath(PathWithRegions):
     """
 
     gibbs_is_reversible = False
-    base_is_ours = False  # chosen by a model, which may choose another; else by the user
+    base_is_ours = False  # models set True where they have chosen it
     _work_per_segment = 2e9  # couplings
     _kernels = "sklpf.models.boltzmann._path_kernels"
 

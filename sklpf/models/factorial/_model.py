@@ -53,8 +53,7 @@ from sklpf.models.factorial.learning import (
     settle_activations,
     update,
 )
-from sklpf.partition import Exact, ParallelTempering
-from sklpf.partition._default import default_estimator
+from sklpf.partition import Exact, ParallelTempering, default_estimator
 from sklpf.scoring import SCORING, RowLikelihoodMixin
 from sklpf.variational import TEMPERING, Tempering
 

@@ -89,7 +89,7 @@ class RBMPath(PathWithRegions):
     2.2068
     """
 
-    base_is_ours = False  # chosen by a model, which may choose another; else by the user
+    base_is_ours = False  # models set True where they have chosen it
     _kernels = "sklpf.models.rbm._path_kernels"
     _in_gray_code = True
     _rounding = float(np.finfo(np.float32).eps) / 2  # of the fields

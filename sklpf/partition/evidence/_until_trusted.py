@@ -109,8 +109,7 @@ class UntilTrusted(PartitionEstimator):
     `AdaptiveSMC`, ``result_.diagnostics["smallest_basin"]`` is the smallest basin of attraction,
     as a share of the points where climbs begin, that one of them meets with a probability of 95 %.
 
-    An estimator that ends with a TypeError or ValueError is passed over; if all do, the first error
-    is raised.
+    An estimator that ends with an error is passed over; if all do, the first error is raised.
 
     Examples
     --------
@@ -202,7 +201,7 @@ class UntilTrusted(PartitionEstimator):
                 attempts.append(
                     self._attempt(estimator, start, path, seeded(seed).of("attempt", place).seed)
                 )
-            except (TypeError, ValueError) as error:  # of what it needs, and others may not
+            except Exception as error:  # of what it needs, or a user's function; others may not
                 errors.append(error)
                 report(functools.partial("{} failed: {}".format, type(estimator).__name__, error))
                 continue

@@ -43,15 +43,8 @@ from sklpf.programs import (
     segments,
     weighted_sums,
 )
-from sklpf.reweighting import (
-    Pooled,
-    between_nodes,
-    draw_betas,
-    log_densities,
-    node_sums,
-    standard_error,
-)
-from sklpf.uncertainty import Difference, difference, log_mean_exp
+from sklpf.reweighting import Pooled, between_nodes, draw_betas, log_densities, node_sums
+from sklpf.uncertainty import Difference, difference, log_mean_exp, standard_error
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -53,7 +53,6 @@ from sklpf.reweighting import (
     mean_weight,
     neighbour_overlap,
     rts_curve,
-    standard_error,
     with_first_error,
     with_first_ratio,
 )
@@ -63,6 +62,7 @@ from sklpf.uncertainty import (
     difference,
     effective_sample_size,
     jackknife,
+    standard_error,
     t_bound,
     t_ratio,
 )

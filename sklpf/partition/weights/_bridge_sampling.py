@@ -31,11 +31,12 @@ from sklpf.paths import (
     is_own_density,
 )
 from sklpf.programs import Draws
-from sklpf.reweighting import bar, effective_sample_size, overlap
+from sklpf.reweighting import bar, overlap
 from sklpf.uncertainty import (
     FALSE_ALARM,
     MATERIAL_DIFFERENCE,
     effective_draws,
+    effective_sample_size,
     log_mean_exp,
     pareto_shape,
     rank_normalised,

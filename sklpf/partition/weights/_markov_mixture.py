@@ -17,8 +17,8 @@ from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.levels import ExchangeRun, ParallelTempering
 from sklpf.paths import require
 from sklpf.programs import draws_of
-from sklpf.reweighting import bar, effective_sample_size, overlap
-from sklpf.uncertainty import jackknife, log_mean_exp
+from sklpf.reweighting import bar, overlap
+from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

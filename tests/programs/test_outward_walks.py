@@ -5,7 +5,7 @@ import pytest
 from convergence import assert_right
 
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Mixture, Uniform
-from sklpf.programs._exploring import MixtureWalk, walk_outwards
+from sklpf.programs._outward_walks import MixtureWalk, walk_outwards
 
 TWO = Mixture([Gaussian([-2.0, 0.0], [1.0, 0.01]), Gaussian([2.0, 0.0], [0.04, 4.0])], [0.4, 0.6])
 

@@ -14,7 +14,7 @@ from sklpf.transitions import acceptance
 _N_MOVES = (20, 10)  # of each walk: for all, and for each dimension
 
 
-class Explored(NamedTuple):
+class Walked(NamedTuple):
     """Points that walks found.
 
     Attributes
@@ -48,7 +48,7 @@ def walk_outwards(
     most_rounds: int = 20,  # of walks
     largest_gain: float = 2.0,  # nats of log weight, above those of the points
     rounds_to_end: int = 2,  # in a row that find nothing more, after which it ends
-) -> Explored:
+) -> Walked:
     """Walk from the outermost points until no walk gets further.
 
     A mixture is fitted to all points. Outermost are those with the largest weights, target over
@@ -70,7 +70,7 @@ def walk_outwards(
 
     Returns
     -------
-    Explored
+    Walked
     """
     points = points[rng.permutation(len(points))[:most_fitted]]
     n_moves = _N_MOVES[0] + _N_MOVES[1] * path.n_dimensions
@@ -98,9 +98,7 @@ def walk_outwards(
             break
         found = np.concatenate([found, visited])
         found = found[rng.permutation(len(found))[: most_fitted // 2]]
-    return Explored(
-        np.concatenate([points, found]), found, is_new, exploration_incomplete, n_sweeps
-    )
+    return Walked(np.concatenate([points, found]), found, is_new, exploration_incomplete, n_sweeps)
 
 
 def _log_weights(path, mixture, points):
