@@ -94,6 +94,16 @@ def test_an_error_of_the_density_in_a_later_attempt_loses_no_earlier_one():
     assert [attempt.method for attempt in estimator.attempts_] == ["Says"]
 
 
+@pytest.mark.parametrize("most", [5000, 10_000])
+def test_a_bridge_takes_no_more_draws_than_a_budget_allows(most, gaussian):
+    draws = np.random.default_rng(0).normal(size=(4, 500, 2))
+    estimator = UntilTrusted(max_evaluations=most, random_state=0).fit(gaussian, draws=draws)
+    error = estimator.log_partition_ - np.log(2 * np.pi)
+    # 4.5 standard errors: a false alarm in 1.5e5
+    assert abs(error) < 4.5 * estimator.log_partition_std_error_
+    assert estimator.converged_
+
+
 def test_what_a_later_attempt_says_of_its_own_number_is_left_out(gaussian):
     attempts = [Says(trusted=False), AdaptiveSMC(random_state=0)]
     estimator = quietly(UntilTrusted(attempts, max_evaluations=500), gaussian)
