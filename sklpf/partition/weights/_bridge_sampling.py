@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 from scipy.stats import chi2
 
-from sklpf._utils.context import current_budget
+from sklpf._utils.context import current_budget, note
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import StrOptions
@@ -344,7 +344,7 @@ class BridgeSampling(PartitionEstimator):
         every = Draws(flat, np.zeros(log_f.size), chains)
         if not self._searches_fully:
             path.most_search_evaluations = max(evaluations.n, 12_000)
-        return BridgeRun(
+        run = BridgeRun(
             bridges=bridges,
             checks=checks,
             r_hat=split_r_hat(described),
@@ -355,6 +355,8 @@ class BridgeSampling(PartitionEstimator):
             draws=every.thinned(),
             earlier_alarms=alarms,
         )
+        note(run)  # before the search for modes
+        return run
 
 
 # -- sampling
