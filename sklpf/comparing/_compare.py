@@ -357,7 +357,7 @@ def paired(a: Entrant, b: Entrant, level: float, ratio: str) -> ScoreDifference:
     direct = direct_ratio(a.model, b.model, values) if ratio == "auto" and not reasons else None
     if direct is not None:  # it replaces the difference of two log Z
         values = values + direct.log_partition - (b.model.log_partition_ - a.model.log_partition_)
-        alarm = disagreement(direct, a, b)
+        alarm = _why_apart(direct, a, b)
         if alarm is not None:
             strictness = ("warn", "nan", "raise").index
             strictest = max((a.model, b.model), key=lambda m: strictness(m.on_nonconvergence))
@@ -464,7 +464,7 @@ def ratio_result(model_a: Any, model_b: Any) -> PartitionResult | None:
     return result if result.converged else None
 
 
-def disagreement(direct: PartitionResult, a: Entrant, b: Entrant) -> str | None:
+def _why_apart(direct: PartitionResult, a: Entrant, b: Entrant) -> str | None:
     """A sentence if the direct ratio and the difference of two log Z are too far apart,
     else None.
     """

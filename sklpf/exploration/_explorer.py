@@ -171,12 +171,12 @@ class Explorer:
         log_base = self.target.log_base(u)
         log_f = self.target.log_density(u)
         self._add(u, log_base, log_f, proposal)
-        log_weights = _between(log_base, log_f, self.beta) - proposal.log_density(u, log_base)
+        log_weights = _log_f_at(log_base, log_f, self.beta) - proposal.log_density(u, log_base)
         return effective_sample_size(log_weights) / self._batch
 
     def _log_weights(self, beta: float) -> Array:
         """Log weights of all points at a level, by the mixture of all that proposed them."""
-        return _between(self._log_base, self._log_f, beta) - self._log_nq
+        return _log_f_at(self._log_base, self._log_f, beta) - self._log_nq
 
     def _next_beta(self) -> float:
         """The largest beta at which points have an effective sample size."""
@@ -198,7 +198,7 @@ class Explorer:
         return Proposal(fit_mixture(points, log_weights, self._rng))
 
 
-def _between(log_base: Array, log_f: Array, beta: float) -> Array:
+def _log_f_at(log_base: Array, log_f: Array, beta: float) -> Array:
     """Log density at a level, -inf where the target has none."""
     alive = log_f > -np.inf
     levels = np.full(len(log_f), -np.inf)

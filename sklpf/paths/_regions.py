@@ -223,7 +223,7 @@ def highest_of_draws(
     most_screened: int = 20_000,
     most_at_once: int = 2000,
 ) -> tuple[Array, float]:
-    """Points (n, d): of many draws of the base those where the target is highest above it; and the
+    """Return those of many draws of the base (n, d) where the target is highest above it, and the
     log of the mean of target over base, in nats.
     """
     n = min(most_screened, _SCREENING_WORK // base.n_dimensions)

@@ -1,5 +1,7 @@
 """Documents about bars, and whitened patches of images."""
 
+import functools
+
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
@@ -30,30 +32,6 @@ def test_words_are_as_frequent_as_their_documents_say():
     assert np.all(np.abs(residual.mean(axis=0)) < 5 * error)
 
 
-def test_a_seed_gives_the_same_documents():
-    first, again, other = (make_bars_corpus(20, random_state=seed)[0] for seed in (0, 0, 1))
-    assert (first != again).nnz == 0
-    assert (first != other).nnz > 0
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"n_samples": 0},
-        {"size": 0},
-        {"size": True},
-        {"n_tokens": -1},
-        {"doc_topic_prior": 0.0},
-        {"doc_topic_prior": float("nan")},
-        {"background": 1.5},
-        {"background": float("nan")},
-    ],
-)
-def test_parameters_that_can_not_be_used_are_refused(options):
-    with pytest.raises(ValueError, match=next(iter(options))):
-        make_bars_corpus(**options)
-
-
 # ---- whitened patches of images
 def smooth(n=3, shape=(64, 96), seed=0):
     """Images whose pixels depend on their neighbours, intensities from 0 to 255."""
@@ -63,12 +41,6 @@ def smooth(n=3, shape=(64, 96), seed=0):
 
 
 SMALL = {"size": 8, "n_patches": 400, "n_components": 10, "n_test": 100, "random_state": 0}
-
-
-def checkerboard(shape, block_size):
-    """1 in the blocks for testing of the first image."""
-    rows, columns = (np.arange(n) // block_size for n in shape)
-    return (rows[:, np.newaxis] + columns) % 2
 
 
 def test_training_rows_are_white():
@@ -95,19 +67,21 @@ def test_rows_are_patches_of_log_intensities():
         assert len(np.unique(distances.argmin(axis=1))) == len(rows)
 
 
-@pytest.mark.parametrize("block_size", [8, 16, 32])
+@pytest.mark.parametrize("block_size", [8, 32])
 def test_no_pixel_is_in_both_sets(block_size):
     """Where the blocks for testing are uniform, so are all test patches, and no training patch sees
     an edge.
     """
     image = smooth(1)[0]
-    image[checkerboard(image.shape, block_size) == 1] = 1e6
+    rows, columns = (np.arange(n) // block_size for n in image.shape)
+    for_testing = (rows[:, np.newaxis] + columns) % 2 == 1
+    image[for_testing] = 1e6
     options = SMALL | {"n_patches": 48, "n_test": 40} if block_size == 8 else SMALL
     data = make_patches([image], block_size=block_size, **options)
     np.testing.assert_allclose(data.X_test - data.X_test[0], 0, atol=1e-6)
     assert np.abs(data.whitening.inverse_transform(data.X_train)).max() < np.log(256)
     assert len(np.unique(data.X_train.round(6), axis=0)) == len(data.X_train)
-    image[checkerboard(image.shape, block_size) == 0] = 0
+    image[~for_testing] = 0
     with pytest.raises(ValueError, match="n_components=10 is more than the 0 dimensions"):
         make_patches([image], block_size=block_size, **options)
 
@@ -138,7 +112,6 @@ def test_likelihood_of_rows_becomes_that_of_patches():
         (np.tile(np.arange(96.0) % 4, (3, 64, 1)), ValueError, "=10 is more than the 3"),
         (5, TypeError, "images must be a sequence of 2-D arrays of real numbers, got int"),
         (["a"], TypeError, "images must be a sequence of 2-D arrays"),
-        (np.ones((2, 64, 96)) * 1j, TypeError, "images must be a sequence of 2-D arrays"),
     ],
 )
 def test_images_that_can_not_be_used_are_refused(images, error, message):
@@ -147,16 +120,23 @@ def test_images_that_can_not_be_used_are_refused(images, error, message):
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("make", "name", "value"),
     [
-        {"size": 1},
-        {"n_patches": 10**6},
-        {"n_components": 64},
-        {"n_test": 0},
-        {"n_test": 10**6},
-        {"block_size": 7},
+        (make_bars_corpus, "n_samples", 0),
+        (make_bars_corpus, "size", True),
+        (make_bars_corpus, "n_tokens", -1),
+        (make_bars_corpus, "doc_topic_prior", 0.0),
+        (make_bars_corpus, "background", float("nan")),
+        (make_bars_corpus, "background", 1.5),
+        (functools.partial(make_patches, smooth()), "size", 1),
+        (functools.partial(make_patches, smooth()), "n_patches", 10**6),
+        (functools.partial(make_patches, smooth()), "n_components", 64),
+        (functools.partial(make_patches, smooth()), "n_test", 0),
+        (functools.partial(make_patches, smooth()), "n_test", 10**6),
+        (functools.partial(make_patches, smooth()), "block_size", 7),
     ],
 )
-def test_patches_that_can_not_be_made_are_refused(options):
-    with pytest.raises(ValueError, match=list(options)[-1]):
-        make_patches(smooth(), **SMALL | options)
+def test_parameters_that_can_not_be_used_are_refused(make, name, value):
+    options = {} if make is make_bars_corpus else SMALL
+    with pytest.raises(ValueError, match=name):
+        make(**options | {name: value})

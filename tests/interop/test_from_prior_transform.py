@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from convergence import assert_right, quietly
 from scipy import stats
-from scipy.special import betaln, comb, ndtri
+from scipy.special import comb, ndtri
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import HAIS, SMC, BridgeSampling, ParallelTempering, UntilTrusted
@@ -22,19 +22,23 @@ def transform(u):
 
 
 def log_likelihood(mean):
-    return stats.norm.logpdf(Y, mean[0], SIGMA).sum()
+    """Of one mean, or of each of many."""
+    return stats.norm.logpdf(Y, mean, SIGMA).sum(axis=-1)
 
 
-def transform_all(u):
-    return TAU * ndtri(u)
-
-
-def log_likelihood_all(means):
-    return stats.norm.logpdf(Y, means, SIGMA).sum(axis=1)
+def of_means(**options):
+    return from_prior_transform(log_likelihood, transform, 1, vectorized=True, **options)
 
 
 COVARIANCE = SIGMA**2 * np.eye(5) + TAU**2 * np.ones((5, 5))
 EVIDENCE = stats.multivariate_normal(np.zeros(5), COVARIANCE).logpdf(Y)
+
+
+def test_evidence_of_a_normal_mean():
+    """4 standard errors: a false alarm in 1e4, or few more by Student's t."""
+    estimator = ParallelTempering(n_sweeps=512, random_state=0).fit(of_means())
+    assert estimator.converged_
+    assert abs(estimator.log_partition_ - EVIDENCE) < 4 * estimator.log_partition_std_error_ < 0.2
 
 
 def coin_transform(u):
@@ -47,23 +51,10 @@ def coin_likelihood(x):
     return np.log(comb(20, 5)) + 5 * np.log(x[0]) + 15 * np.log1p(-x[0])
 
 
-@pytest.mark.parametrize(
-    "estimator",
-    [SMC(n_temperatures=30, random_state=0), ParallelTempering(n_sweeps=512, random_state=0)],
-)
-def test_evidence_of_a_normal_mean(estimator):
-    """4 standard errors: two false alarms in 1e4, or few more by Student's t."""
-    path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
-    estimator.fit(path)
-    assert estimator.converged_
-    assert abs(estimator.log_partition_ - EVIDENCE) < 4 * estimator.log_partition_std_error_ < 0.2
-
-
 def test_a_uniform_prior_has_no_walls():
     path = from_prior_transform(coin_likelihood, coin_transform, 2, names=["p", "rate"])
     smc = SMC(n_temperatures=20, random_state=0).fit(path)
     truth = -np.log(21)  # the beta-binomial with a uniform prior
-    assert truth == pytest.approx(betaln(6, 16) + np.log(15504))
     assert abs(smc.log_partition_ - truth) < 4 * smc.log_partition_std_error_ < 0.3
     parameters = path.constrain(smc.result_.draws.points)
     assert list(parameters) == ["p", "rate"]
@@ -81,7 +72,6 @@ def test_a_uniform_prior_has_no_walls():
         ({"n_dimensions": 0}, ValueError, "an integer of at least 1"),
         ({"names": ["a", "b"]}, ValueError, "names must name each of the 1 parameters"),
         ({"names": 5}, TypeError, "names must be a sequence of str"),
-        ({"names": "b"}, TypeError, "names must be a sequence of str"),
         ({"log_likelihood": lambda x: x}, ValueError, "log_likelihood must give shape"),
         ({"transform": lambda u: 0.5}, ValueError, "parameters of each point"),
         ({"log_likelihood": lambda x: np.nan}, ValueError, "^log_likelihood, .* a number or -inf"),
@@ -101,12 +91,6 @@ def test_errors(options, error, sentence):
     given = {"log_likelihood": log_likelihood, "transform": transform, "n_dimensions": 1} | options
     with pytest.raises(error, match=sentence):
         from_prior_transform(**given)
-
-
-def test_hais_is_sent_to_what_needs_no_gradient():
-    path = from_prior_transform(log_likelihood, transform, 1)
-    with pytest.raises(TypeError, match="give grad to from_prior_transform, or choose Adaptive"):
-        HAIS().fit(path)
 
 
 @pytest.mark.parametrize("vectorized", [False, True])
@@ -132,9 +116,11 @@ def test_hais_with_a_gradient_by_the_unit_cube(vectorized):
     assert abs(hais.log_partition_ - truth) < 4.5 * hais.log_partition_std_error_  # 5e-5
 
 
-def test_a_wrong_gradient_is_refused():
+def test_wrong_and_missing_gradients_are_refused():
     with pytest.raises(ValueError, match="grad"):
         from_prior_transform(lambda x: -np.sum(x**2), lambda u: u, 2, grad=lambda u: 2 * u)
+    with pytest.raises(TypeError, match="give grad to from_prior_transform, or choose Adaptive"):
+        HAIS().fit(of_means())
 
 
 def test_a_likelihood_that_is_nan_in_half_of_the_posterior_is_an_alarm():
@@ -147,7 +133,7 @@ def test_a_likelihood_that_is_nan_in_half_of_the_posterior_is_an_alarm():
         SMC(20, 20, random_state=0).fit(path)
 
 
-@pytest.mark.parametrize(("side", "is_far"), [(7, False), (-7, False), (12, True), (-12, True)])
+@pytest.mark.parametrize(("side", "is_far"), [(-7, False), (7, False), (12, True)])
 def test_a_posterior_beyond_all_uniform_numbers_is_an_alarm(side, is_far):
     """4 standard errors: one false alarm in 1e4, or few more by Student's t."""
     farthest = []
@@ -170,8 +156,8 @@ def test_a_posterior_beyond_all_uniform_numbers_is_an_alarm(side, is_far):
 def nested(n=30_000):
     """Points of the unit cube with their weights, as nested samplers keep them."""
     unit = np.random.default_rng(2).random((n, 1))
-    parameters = transform_all(unit)
-    log_weights = log_likelihood_all(parameters)
+    parameters = transform(unit)
+    log_weights = log_likelihood(parameters)
     weights = np.exp(log_weights)
     tuple_of_nautilus = parameters, log_weights, log_weights
     dynesty = SimpleNamespace(
@@ -203,28 +189,25 @@ NESTED = nested()
 def test_results_of_nested_samplers_are_read_in_the_coordinates_of_the_path(name):
     """4.5 standard errors: a false alarm in 150,000 each."""
     draws = NESTED[name]
-    path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
+    path = of_means()
     if name == "nautilus' posterior":
         with pytest.raises(ValueError, match="give dynesty's results, UltraNest's result or naut"):
             BridgeSampling().fit(path, draws=draws)
     else:
         bridge = BridgeSampling(random_state=0).fit(path, draws=draws)
         assert abs(bridge.log_partition_ - EVIDENCE) < 4.5 * bridge.log_partition_std_error_ < 0.1
-        around = from_prior_transform(
-            log_likelihood_all, transform_all, 1, vectorized=True, base=draws
-        )
         mean = Y.sum() / SIGMA**2 / (1 / TAU**2 + len(Y) / SIGMA**2)
-        assert around.base.mean == pytest.approx(mean / TAU, abs=0.02)
+        assert of_means(base=draws).base.mean == pytest.approx(mean / TAU, abs=0.02)
 
     def log_density(x):  # in the parameters
-        return log_likelihood_all(x) + stats.norm.logpdf(x[:, 0], 0, TAU)
+        return log_likelihood(x) + stats.norm.logpdf(x[:, 0], 0, TAU)
 
     bridge = BridgeSampling(random_state=0).fit(log_density, draws=draws)
     assert abs(bridge.log_partition_ - EVIDENCE) < 4.5 * bridge.log_partition_std_error_ < 0.1
 
 
 def test_points_of_the_unit_cube_and_weights_are_checked():
-    path = from_prior_transform(log_likelihood_all, transform_all, 1, vectorized=True)
+    path = of_means()
     dynesty = NESTED["dynesty"]
     outside = SimpleNamespace(**vars(dynesty) | {"samples_u": dynesty.samples})
     with pytest.raises(ValueError, match=r"must lie in \[0, 1\]"):
@@ -238,9 +221,11 @@ def test_draws_of_the_parameters_are_refused_with_the_cause():
     """Their array holds no normal coordinates, which `from_unit_cube` gives."""
     rng = np.random.default_rng(0)
     unit = 0.6 + 0.02 * rng.normal(size=(2000, 3))
-    path = from_prior_transform(
-        lambda x: -0.5 * np.sum(((x - 1) / 0.2) ** 2), lambda u: 10 * u - 5, 3
-    )
+
+    def peak(x):
+        return -0.5 * np.sum(((x - 1) / 0.2) ** 2)
+
+    path = from_prior_transform(peak, lambda u: 10 * u - 5, 3)
     bridge = BridgeSampling(random_state=0, checks=False)
     with pytest.warns(ConvergenceWarning, match="in the coordinates of its path"):
         bridge.fit(path, draws=10 * unit - 5)

@@ -84,19 +84,13 @@ def test_thermodynamic_integration_of_slopes():
     run = from_pymbar(u_kn, n_k, dudl=0.5 * x**2, lambdas=lambdas)
     result = ThermodynamicIntegration().fit(run).result_
     assert abs(result.log_partition + 0.5 * np.log(4)) < T_BOUND * result.std_error
+    falling = {"dudl": 0.5 * x[::-1] ** 2, "lambdas": lambdas[::-1]}
+    down = ThermodynamicIntegration().fit(from_pymbar(u_kn[::-1, ::-1], n_k, **falling))
+    assert down.log_partition_ == pytest.approx(-result.log_partition, rel=1e-10)
     with pytest.raises(ValueError, match="derivatives"):
         ThermodynamicIntegration().fit(from_pymbar(u_kn, n_k))
     with pytest.raises(ValueError, match="rao_blackwell must be False"):
         ThermodynamicIntegration(rao_blackwell=True).fit(run)
-
-
-def test_a_constant_of_each_draw_does_not_matter():
-    n_k = [200] * 4
-    u_kn = harmonic(n_k)
-    constants = np.random.default_rng(1).normal(scale=100, size=800)
-    one, other = (from_pymbar(u, n_k).read() for u in (u_kn, u_kn + constants))
-    assert other.log_partition == pytest.approx(one.log_partition, abs=1e-8)
-    assert other.std_error == pytest.approx(one.std_error, rel=1e-6)
 
 
 def test_states_without_draws_are_seen_by_the_others():
@@ -114,7 +108,7 @@ def test_states_without_draws_are_seen_by_the_others():
 @pytest.mark.parametrize("n", [80, large(200)])
 @pytest.mark.parametrize(
     ("name", "n_k", "rho"),
-    [("harmonic", [300] * 4, 0.0), ("harmonic", [1500] * 4, 0.8), ("exponential", [100] * 5, 0.0)],
+    [("harmonic", [1500] * 4, 0.8), ("exponential", [100] * 5, 0.0)],
     ids=str,
 )
 def test_intervals_cover(name, n_k, rho, n):
@@ -180,10 +174,6 @@ def hardly_overlapping(seed):
     return harmonic([1000] * 3, seed, (0, 0.5, 2), (10, 10, 1000)), [1000] * 3
 
 
-def of_few(n):
-    return lambda seed: (harmonic([n] * 4, seed), [n] * 4)
-
-
 REFUSED = {  # draws by seed, how many seeds, and words of a reason
     "hardly overlap": (hardly_overlapping, 20, "share only"),
     "one has moved": (moved, 5, "draws of state 2 are not from the density"),
@@ -192,12 +182,10 @@ REFUSED = {  # draws by seed, how many seeds, and words of a reason
         1,
         "states (0, 2|1, 3) and the others",
     ),
-    "15 of each": (of_few(15), 1, "draws of a state are effective"),
-    "5 of each": (of_few(5), 1, "draws of a state are effective"),
+    "few": (lambda seed: (harmonic([15] * 4, seed), [15] * 4), 1, "draws of a state are effective"),
     "drift": (drifting, 1, "first and the second half"),
     # weights have no variance, and by chance their tail looked light in 5 % of the sets
     "released into a box": (lambda seed: restrained(4, seed), 40, "has no draws"),
-    "released into a larger one": (lambda seed: restrained(6, seed), 40, "has no draws"),
     "a box around those that were drawn in": (in_boxes, 10, ""),
     "an error of 0": (
         lambda seed: (np.zeros((2, 1000)), [1000, 0]),
@@ -214,22 +202,14 @@ def test_draws_that_do_not_do_are_refused_with_the_reason(name):
         result = from_pymbar(*make(seed)).read()
         assert not result.converged
         assert any(re.search(words, reason) for reason in result.reasons)
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [(hardly_overlapping, "states 1 and 2 share only"), (of_few(5), "draws of a state are effec")],
-)
-def test_a_bridge_refuses_them_too(make, words):
-    reasons = quietly(BAR(), from_pymbar(*make(0))).result_.reasons
-    assert any(words in reason for reason in reasons)
+    if name in ("hardly overlap", "few"):
+        reasons = quietly(BAR(), from_pymbar(*make(0))).result_.reasons
+        assert any(words in reason for reason in reasons)
 
 
 WRONG = {
     "kJ/mol": (lambda u: 2.494 * u, "agree with .* times the log densities"),
-    "a unit that is larger": (lambda u: u / 2.494, "agree with .* times the log densities"),
     "20 % too hot": (lambda u: u / 1.2, "agree with .* times the log densities"),
-    "20 % too cold": (lambda u: 1.2 * u, "agree with .* times the log densities"),
     "states exchanged": (lambda u: u[[0, 2, 1, 3]], "draws of state [12] look like those of state"),
     "draws in another order": (
         lambda u: np.hstack(np.split(u, 4, axis=1)[::-1]),
@@ -300,9 +280,8 @@ def test_a_small_box_is_seen_from_the_restraint():
     for seed in range(10):
         result = from_pymbar(*restrained(2, seed)).read()
         assert result.converged
-        assert (
-            abs(result.log_partition - np.log(8 / np.sqrt(2 * np.pi))) < T_BOUND * result.std_error
-        )
+        exact = np.log(8 / np.sqrt(2 * np.pi))
+        assert abs(result.log_partition - exact) < T_BOUND * result.std_error
 
 
 def test_walkers_that_take_turns_are_read_as_such():
@@ -452,19 +431,6 @@ def test_frames_of_alchemlyb():
         from_alchemlyb(frame(repeats[0], n_k, names).sort_index(level="time"), gradients)
 
 
-def test_lambdas_may_fall():
-    rng = np.random.default_rng(0)
-    stiffness = np.array([1.0, 1.5, 2.0])
-    x = rng.normal(scale=np.repeat(stiffness**-0.5, 300))
-    u_kn = 0.5 * stiffness[:, np.newaxis] * x**2
-    up = from_pymbar(u_kn, [300] * 3, dudl=0.5 * x**2, lambdas=stiffness)
-    down = from_pymbar(
-        u_kn[::-1, ::-1], [300] * 3, dudl=0.5 * x[::-1] ** 2, lambdas=stiffness[::-1]
-    )
-    first, second = (ThermodynamicIntegration().fit(run).log_partition_ for run in (up, down))
-    np.testing.assert_allclose(first, -second, rtol=1e-10)
-
-
 def test_frames_of_states_with_several_coordinates():
     n_k = [50, 50]
     index = pd.MultiIndex.from_arrays(
@@ -494,9 +460,7 @@ def with_first(value):
         ((np.zeros((2, 2, 20)), [20, 20]), {}, "kln_to_kn"),
         ((U, [20, 10]), {}, "N_k must sum to the 40 columns"),
         ((U, [20.5, 19.5]), {}, "N_k must be counts of draws, .* got 20.5 for state 0"),
-        ((U, [41, -1]), {}, "N_k must be counts of draws, .* got -1 for state 1"),
         ((with_first(np.nan), [20, 20]), {}, "NaN or -inf"),
-        ((with_first(-np.inf), [20, 20]), {}, "NaN or -inf"),
         ((with_first(np.inf), [20, 20]), {}, "order the columns by state"),
         ((harmonic([1] * 4), [1] * 4), {}, "N_k must have at least 2 draws of a state"),
         ((U, [20, 20]), {"groups": [0] * 40}, "groups must be at least 2"),

@@ -1,6 +1,4 @@
-"""Numba building blocks against NumPy in float64: accuracy over their whole range, extremes and
-NaN.
-"""
+"""Numba building blocks against NumPy in float64: accuracy over their range, extremes, NaN."""
 
 import numba
 import numpy as np
@@ -9,9 +7,6 @@ import pytest
 from sklpf import kernels
 from sklpf._utils.layout import aligned_zeros as zeros
 from sklpf.kernels import OPTIONS, _layers, _programs
-
-WIDTHS = (16, 32, 48, 64, 80, 128, 240, 256, 272, 496, 512, 528, 784, 800)
-
 
 exp32, exp64 = kernels.exp32, kernels.exp64
 # not cached: numba's cache does not see changes of called functions
@@ -47,7 +42,7 @@ def test_exponentials_are_accurate_over_their_range(kernel, dtype, end, toleranc
     assert mapped(kernel, np.zeros(1, dtype))[0] == 1
 
 
-@pytest.mark.parametrize("n", [0, 1, 7, 512, 1300])
+@pytest.mark.parametrize("n", [0, 7, 1300])
 @pytest.mark.parametrize("scale", [0.0, 0.3, 1.0])
 def test_softplus_sum_equals_numpy(n, scale):
     x = np.random.default_rng(n).normal(scale=300.0, size=n)
@@ -58,36 +53,13 @@ def test_softplus_sum_equals_numpy(n, scale):
 @pytest.mark.parametrize(
     ("kernel", "dtype", "limit"), [(_map_exp32, np.float32, 87.0), (_map_exp64, np.float64, 708.0)]
 )
-@pytest.mark.parametrize("length", [1, 3, 40])  # scalar code and vector code
+@pytest.mark.parametrize("length", [1, 40])  # scalar code and vector code
 def test_exp_clips_and_keeps_nan(kernel, dtype, limit, length):
     big = np.finfo(dtype).max
     x = np.array([np.inf, big, -np.inf, -big, np.nan], dtype=dtype)
     for value, expected in zip(x, [limit, limit, -limit, -limit, np.nan]):
         out = mapped(kernel, np.full(length, value, dtype=dtype))
         np.testing.assert_allclose(out, np.exp(expected), rtol=1e-6)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("n_chains", [1, 3])
-def test_add_rows_equals_numpy(width, n_chains):
-    rng = np.random.default_rng(width)
-    n_rows, counts = 50, np.array([0, 1, 37])[:n_chains]
-    rows = rng.normal(size=(n_rows, width)).astype(np.float32)
-    start = rng.normal(size=(n_chains, width)).astype(np.float32)
-    indices = rng.integers(n_rows, size=(n_chains, n_rows), dtype=np.int32)
-    signs = rng.choice([-1.0, 1.0], size=indices.shape).astype(np.float32)
-    for shift in range(3):  # every chain gets every count, none included
-        used = np.roll(counts, shift).astype(np.int64) if n_chains == 3 else np.array([shift * 7])
-        out = start.copy()
-        kernels.add_rows(out, rows, indices, signs, used)
-        expected = start.astype(float)
-        for c in range(n_chains):
-            chosen = slice(0, used[c])
-            expected[c] += signs[c, chosen].astype(float) @ rows[indices[c, chosen]].astype(float)
-        # sequential float32 sums of at most 38 terms of size 1 to 4
-        np.testing.assert_allclose(out, expected, atol=2e-5, rtol=0)
-        untouched = used == 0
-        np.testing.assert_array_equal(out[untouched], start[untouched])
 
 
 @compiled
@@ -97,7 +69,7 @@ def _multiply_all(sums, units, rows):
 
 
 @pytest.mark.parametrize(
-    ("n", "m", "width"), [(1, 5, 16), (13, 300, 80), (6, 64, 112), (30, 300, 112)]
+    ("n", "m", "width"), [(1, 5, 16), (13, 300, 80), (6, 64, 272), (30, 300, 528)]
 )
 @pytest.mark.parametrize("share", [0.05, 0.35, 1.0])
 def test_a_product_has_the_same_bits_by_sums_by_tiles_and_among_other_rows(n, m, width, share):
@@ -126,7 +98,7 @@ def _list_units(units, n, first, step, indices, factors, counts):
     kernels.list_units(products, units.shape[0], n, first, step)
 
 
-@pytest.mark.parametrize("n", [1, 16, 37, 200])
+@pytest.mark.parametrize("n", [16, 37])
 @pytest.mark.parametrize("kernel", [_list_units, _list_units.py_func])
 def test_units_of_every_other_row_are_listed(n, kernel):
     rng = np.random.default_rng(n)
@@ -149,20 +121,6 @@ def test_units_of_every_other_row_are_listed(n, kernel):
             np.testing.assert_array_equal(factors[r, : len(on)], units[r, on])
 
 
-@compiled
-def _transpose(source, target):
-    kernels.transpose(source, target)
-
-
-def test_transpose_of_parts_of_arrays():
-    source = np.random.default_rng(0).normal(size=(40, 80)).astype(np.float32)
-    target = np.zeros((64, 48), np.float32)
-    _transpose(source[3:35, 16:64], target[8:56, 16:])
-    expected = np.zeros_like(target)
-    expected[8:56, 16:] = source[3:35, 16:64].T
-    np.testing.assert_array_equal(target, expected)
-
-
 def test_add_rows_keeps_nan_and_inf():
     rows = np.ones((2, 16), dtype=np.float32)
     rows[1, 5], rows[1, 6] = np.nan, np.inf
@@ -174,12 +132,12 @@ def test_add_rows_keeps_nan_and_inf():
     assert np.sum(out[0]) != np.sum(out[0, :5])
 
 
-@pytest.mark.parametrize("place", [0, 1, 2])
-def test_a_log_density_that_is_not_a_number_stays_one_in_the_sums_of_tempering(place):
+def test_a_log_density_that_is_not_a_number_stays_one_in_the_sums_of_tempering():
     """As in the plain loop, after which a run ends with an error."""
-    log_densities = np.array([0.0, 1.0, -1.0])
-    log_densities[place] = np.nan
-    sums = np.zeros(3)
-    level = _programs.redraw(log_densities, np.zeros(3), 0.5, sums, np.empty(3))
-    assert np.isnan(sums).all()
-    assert level == 0
+    for place in range(3):
+        log_densities = np.array([0.0, 1.0, -1.0])
+        log_densities[place] = np.nan
+        sums = np.zeros(3)
+        level = _programs.redraw(log_densities, np.zeros(3), 0.5, sums, np.empty(3))
+        assert np.isnan(sums).all()
+        assert level == 0

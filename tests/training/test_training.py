@@ -225,11 +225,10 @@ def best_scale(x, noise):
     return scales[np.argmax([exponnorm(s / noise, scale=noise).logpdf(x).sum() for s in scales])]
 
 
-@pytest.mark.parametrize("n_draws", [1, 4])
-def test_a_users_model_arrives_at_the_greatest_likelihood(n_draws):
+def test_a_users_model_arrives_at_the_greatest_likelihood():
     rng = np.random.default_rng(0)
     x = rng.exponential(2.0, size=1000) + rng.normal(size=1000)
-    model = Exponential(np.tile(x, n_draws), 1.0)
+    model = Exponential(np.tile(x, 4), 1.0)  # four draws of each row
     bounds = [0.0], [np.inf]
     em = EM(model, np.ones((len(model.x), 1)), rng, bounds=bounds, tol=0.005)
     em.fit(200)
@@ -285,54 +284,12 @@ def run(scores, errors, **options):
     ("scores", "error", "expected"),
     [
         ([1, 2, 3, 2, 1, 0, 9], 0.0, (6, 3)),
-        (
-            [1, 2, 3, 3.05, 3.0, 3.0, 9],
-            0.0,
-            (6, 4),
-        ),  # a rise below tol is kept, and ends training all the same
+        ([1, 2, 3, 3.05, 3.0, 3.0, 9], 0.0, (6, 4)),  # a rise below tol ends training, but is kept
         ([3, 2.99, 2.98, 2.97, 2.96], 5.0, (5, 1)),  # within the error
-        (
-            [3, 3, 3, 3, 3],
-            0.5,
-            (5, 1),
-        ),  # tol is half of the error of a difference, 0.5 sqrt(2 / 10)
+        ([3, 3, 3, 3, 3], 0.5, (5, 1)),  # tol is half of the difference's error, 0.5 sqrt(2 / 10)
         ([3, 3, 3, 3, 3], 0.1, (4, 1)),  # tol is twice that
         ([3, 2, 2, 2, 2], np.inf, (5, 0)),
     ],
 )
 def test_the_rule_that_ends_training(scores, error, expected):
     assert run(scores, [error] * len(scores), tol=0.1, n_iter_no_change=3) == expected
-
-
-class Settling:
-    """Its loss falls for 30 passes."""
-
-    def __init__(self):
-        self.rates = []
-
-    def log_density(self, z):
-        return -0.5 * np.sum(z**2, axis=1)
-
-    def grad(self, z):
-        return -z
-
-    def maximise(self, z, rate):
-        self.rates.append(rate)
-
-    def loss(self, z):
-        return max(0, 30 - len(self.rates))
-
-
-def test_rates_of_em_begin_to_fall_when_the_loss_has_settled_in_a_second_fit_too():
-    model = Settling()
-    em = EM(model, np.zeros((3, 1)), np.random.default_rng(0))
-    em.fit(max_iter=20)
-    assert not em.converged
-    em.fit(max_iter=200)
-    assert em.converged
-    rates = np.array(model.rates)
-    n_full = np.sum(rates == 1)
-    assert n_full >= 40  # means over 10 passes are compared
-    n_falling = len(rates) - n_full
-    assert n_falling == n_full // 2
-    np.testing.assert_allclose(rates[n_full:], (2.0 + np.arange(n_falling)) ** -0.7)

@@ -294,7 +294,7 @@ class ProductOfExperts(EnergyBasedModel):
         check_fitted(self)
         improper = _why_improper(*self.components_.shape)
         if not improper:
-            return super()._scored(X, level)
+            return super()._scored(X, level, tolerates)
         n_rows = len(self._validate(X))
         reason = f"rows have no likelihood: {improper}"
         report(self, reason)

@@ -98,7 +98,7 @@ def _log_sum_exp(x, first, last):
 
 
 @inlined
-def _log_sum(field, starts):
+def _log_sum_of_layer(field, starts):
     """Log of the sum over states of the other layer, in which each unit is on or off, or one unit
     of each group is on.
     """
@@ -129,7 +129,7 @@ def enumerate_states(rows, unit_bias, field, starts, prefix, n_low, out):
             linear += unit_bias[j]
             for i in range(n_other):
                 field[i] += rows[j, i]
-    out[0] = linear + _log_sum(field, starts)
+    out[0] = linear + _log_sum_of_layer(field, starts)
     for code in range(1, 1 << n_low):
         bit = 0
         while not (code >> bit) & 1:
@@ -140,4 +140,4 @@ def enumerate_states(rows, unit_bias, field, starts, prefix, n_low, out):
         row = rows[bit]
         for i in range(n_other):
             field[i] += sign * row[i]
-        out[code] = linear + _log_sum(field, starts)
+        out[code] = linear + _log_sum_of_layer(field, starts)

@@ -107,7 +107,7 @@ def tail_alarms(
         is_constant = np.isfinite(target[-1]) & (target[-1] == target[-2])
         highest = scouts.highest
         if np.any(target[-1, is_constant] >= highest):  # higher than any scout
-            highest = max(highest, _highest_of_draws(path, rng))
+            highest = max(highest, _highest_log_f(path, rng))
         # A constant so low that no distance in float64 makes it a mass stands for density 0.
         is_zero = is_constant & (target[-1] < highest - path.n_dimensions * _LOG_LARGEST)
         target[is_zero & (target == target[-1])] = -np.inf
@@ -455,7 +455,7 @@ def _scouts(
     return Scouts(position, float(highest), float(np.mean(nan_shares)))
 
 
-def _highest_of_draws(
+def _highest_log_f(
     path,
     rng,
     *,
