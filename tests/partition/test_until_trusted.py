@@ -1,4 +1,5 @@
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ from convergence import alarm_kinds, quietly
 from interruption import bits, saves
 from known_problems import make_rbm_problem
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from told import Says
 
 from sklpf import (
@@ -92,6 +94,19 @@ def test_an_error_of_the_density_in_a_later_attempt_loses_no_earlier_one():
     path = GeometricPath(log_density, base=Gaussian([0.0, 0.0], 9.0))
     estimator = quietly(UntilTrusted([Says(trusted=False), AdaptiveSMC(random_state=0)]), path)
     assert [attempt.method for attempt in estimator.attempts_] == ["Says"]
+
+
+@pytest.mark.parametrize("most", [3000, 10_000])
+def test_a_bridge_takes_no_more_draws_than_a_budget_allows(most, gaussian):
+    draws = np.random.default_rng(0).normal(size=(4, 500, 2))
+    estimator = UntilTrusted(max_evaluations=most, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        estimator.fit(gaussian, draws=draws)
+    error = estimator.log_partition_ - np.log(2 * np.pi)
+    # 4.5 standard errors: a false alarm in 1.5e5
+    assert abs(error) < 4.5 * estimator.log_partition_std_error_
+    assert estimator.converged_ == (most > 3000)  # with which the search for modes is cut short
 
 
 def test_what_a_later_attempt_says_of_its_own_number_is_left_out(gaussian):

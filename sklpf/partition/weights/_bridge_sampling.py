@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple, Self
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit
 from scipy.stats import chi2
 
+from sklpf._utils.context import current_budget, note
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import StrOptions
@@ -173,7 +175,8 @@ class BridgeSampling(PartitionEstimator):
     and the other half; then the halves are exchanged. The estimate is the mean of both. Each is the
     optimal bridge, Bennett's acceptance ratio with the effective number of the draws (Gronau et al.
     2017). Of more than 4,000 draws whose neighbours are alike, as those of emcee, some are left
-    out: log f is computed at no more than the bridge needs.
+    out: log f is computed at no more than the bridge needs, or than `max_evaluations` of
+    `UntilTrusted` allows.
 
     Parameters
     ----------
@@ -341,7 +344,7 @@ class BridgeSampling(PartitionEstimator):
         every = Draws(flat, np.zeros(log_f.size), chains)
         if not self._searches_fully:
             path.most_search_evaluations = max(evaluations.n, 12_000)
-        return BridgeRun(
+        run = BridgeRun(
             bridges=bridges,
             checks=checks,
             r_hat=split_r_hat(described),
@@ -352,6 +355,8 @@ class BridgeSampling(PartitionEstimator):
             draws=every.thinned(),
             earlier_alarms=alarms,
         )
+        note(run)  # before the search for modes
+        return run
 
 
 # -- sampling
@@ -386,13 +391,21 @@ def _apart(
     *,
     per_effective: int = 4,  # draws that are kept
     fewest: int = 4000,
+    evaluations: float = 7.5,  # a draw: six of the bridges, and a few of the search for modes
+    fewest_of_chain: int = 20,
 ) -> Array:
     """Every so many-th draw of the chains (n_chains, n_draws, d), where neighbours are alike in all
-    coordinates, so that log f of the others would tell hardly more.
+    coordinates, so that log f of the others would tell hardly more; or fewer, as many as the budget
+    has evaluations for.
     """
     effective = np.max(effective_draws(rank_normalised(points)))
     n = points[..., 0].size
-    return points[:, :: max(int(min(n / (per_effective * effective), n / fewest)), 1)]
+    every = int(min(n / (per_effective * effective), n / fewest))
+    budget = current_budget()
+    if budget is not None and budget.left():
+        wanted = math.ceil(n * evaluations / budget.left())
+        every = max(every, min(wanted, points.shape[1] // fewest_of_chain))
+    return points[:, :: max(every, 1)]
 
 
 def _bridge(kind, fitted_to: _Half, met: _Half, density, rng: np.random.Generator) -> Bridge:
