@@ -297,13 +297,12 @@ def test_stan_by_its_methods(model):
 @pytest.mark.parametrize(
     ("declared", "statements", "improper"),
     [
-        ("real mu;", "y ~ normal(mu, 1);", ["mu"]),
-        ("real mu;", "target += normal_lpdf(y | mu, 1);", ["mu"]),
-        ("real mu;", "", ["mu"]),
-        ("real mu;", "y ~ normal(mu, 1); mu ~ normal(0, 1);", []),
-        ("real mu;", "target += normal_lpdf(y | mu, 1) - mu^2 / 2;", []),
-        ("real mu;", "real tau = exp(mu); tau ~ gamma(1, 1);", []),
-        ("real<lower=0, upper=1> mu;", "y ~ bernoulli(mu);", []),
+        ("real mu;", "y ~ normal(mu, 1);", True),
+        ("real mu;", "target += normal_lpdf(y | mu, 1);", True),
+        ("real mu;", "", True),
+        ("real mu;", "target += normal_lpdf(y | mu, 1) - mu^2 / 2;", False),
+        ("real mu;", "real tau = exp(mu); tau ~ gamma(1, 1);", False),
+        ("real<lower=0, upper=1> mu;", "y ~ bernoulli(mu);", False),
     ],
 )
 def test_stan_parameters_without_a_prior(declared, statements, improper):
@@ -314,7 +313,7 @@ def test_stan_parameters_without_a_prior(declared, statements, improper):
         if not improper:
             from_stan(model)
             return
-        with pytest.raises(ValueError, match=f"{improper[0]} have no priors"):
+        with pytest.raises(ValueError, match="mu have no priors"):
             from_stan(model)
 
 

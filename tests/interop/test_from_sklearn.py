@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.neural_network import BernoulliRBM
 
@@ -64,33 +63,8 @@ def test_scores_of_an_rbm_are_those_of_its_parameters(rbm):
     assert not np.shares_memory(ours.components_, rbm.components_)
 
 
-# ---- errors
-
-
 @pytest.mark.parametrize("model", [NMF(2), None, {"components_": np.eye(3)}, np.eye(3)])
 def test_an_unknown_class(model):
     accepted = "sklearn.*.BernoulliRBM or sklearn.decomposition.LatentDirichletAllocation, got "
     with pytest.raises(TypeError, match=f"from_sklearn takes a fitted {accepted}"):
-        from_sklearn(model)
-
-
-RBM = BernoulliRBM(5, n_iter=1, random_state=0)
-TOPICS = LatentDirichletAllocation(2, max_iter=1, random_state=0)
-
-
-@pytest.mark.parametrize(
-    ("model", "X", "attribute", "value", "message"),
-    [
-        (RBM, ROWS, "components_", np.ones((5, 8)), r"intercept_visible .* \(8,\) to .* \(9,\)"),
-        (RBM, ROWS, "intercept_hidden_", np.zeros(4), r"intercept_hidden must have shape \(5,\)"),
-        (RBM, ROWS, "intercept_visible_", np.full(9, np.nan), "intercept_visible contains NaN"),
-        (TOPICS, TRAIN, "components_", np.ones(5), "Expected 2D array"),
-        (TOPICS, TRAIN, "components_", np.zeros((2, 25)), "topics must be positive"),
-        (TOPICS, TRAIN, "doc_topic_prior_", np.ones(3), r"the shape \(2,\), got shape \(3,\)"),
-    ],
-)
-def test_wrong_arrays(model, X, attribute, value, message):
-    model = clone(model).fit(X)
-    setattr(model, attribute, value)
-    with pytest.raises(ValueError, match=message):
         from_sklearn(model)
