@@ -15,11 +15,10 @@ from sklpf import (
     Gaussian,
     GeometricPath,
     Mixture,
-    ParallelTempering,
     check_draws,
 )
 from sklpf.display import DrawsDisplay, RunDisplay
-from sklpf.partition import BAR, MBAR, ImportanceSampling
+from sklpf.partition import BAR, ImportanceSampling
 from sklpf.transitions import RandomWalk
 
 TWO = Mixture([Gaussian([-2, -2], 0.25), Gaussian([2, 2], 0.25)], [0.3, 0.7])
@@ -53,17 +52,17 @@ def test_populations_show_acceptance_effective_shares_and_regions(smc):
     np.testing.assert_array_equal(heights, [*display.region_masses, *display.region_shares])
 
 
-@pytest.mark.parametrize("n_columns", [1, 2, 3])
+@pytest.mark.parametrize("n_columns", [1, 3])
 def test_explored_targets_show_draws_by_region(n_columns):
     """The columns are those that tell the modes apart: with three, not the one between."""
     centre = np.full(n_columns, 2.0)
-    centre[1:2] = 2.0 if n_columns < 3 else 0.0
+    centre[1:2] = 0.0
     two = Mixture([Gaussian(-centre, 0.25), Gaussian(centre, 0.25)], [0.3, 0.7])
     path = GeometricPath(two.log_density, base=Gaussian(np.zeros(n_columns), 9.0))
     explored = ImportanceSampling(proposal="explored", random_state=0).fit(path)
     display = RunDisplay.from_estimator(explored)
     assert display.panels_ == ("weights", "cover")
-    assert display.cover_columns == {1: (0,), 2: (0, 1), 3: (0, 2)}[n_columns]
+    assert display.cover_columns == {1: (0,), 3: (0, 2)}[n_columns]
     share = np.mean(display.cover_draws[:, 0] > 0)
     numbers = np.unique(display.cover_regions[display.cover_draws[:, 0] > 0])
     assert len(np.unique(display.cover_regions)) == 2
@@ -82,16 +81,6 @@ def test_tempering_shows_neighbours_and_round_trips(tempering):
     assert np.all((found["overlap"] > 0.3) & (found["overlap"] <= 1.05))
     trips = [bar.get_height() for bar in display.axes_[3].patches]
     np.testing.assert_array_equal(trips, found["round_trips"])
-
-
-@may_not_converge()
-def test_tempering_shows_regions_and_a_reading_of_it_its_own_curve(path):
-    tempering = ParallelTempering(4, 6, 128, random_state=0).fit(path)
-    assert RunDisplay.from_estimator(tempering).panels_[-2:] == ("rounds", "regions")
-    mbar = MBAR().fit(tempering.run_)
-    display = RunDisplay.from_estimator(mbar)
-    assert display.panels_ == ("log Z", "band", "regions")
-    np.testing.assert_array_equal(display.log_partition_curve, mbar.result_.log_partition_curve)
 
 
 @may_not_converge()
@@ -151,17 +140,5 @@ def test_modes_and_log_z_by_parts_of_the_draws(report):
     display.figure_.canvas.draw()
     first_line = display.ax_._left_title.get_window_extent().y1 - modes.get_legend().prop.get_size()
     assert modes.get_legend().get_window_extent().y1 < first_line
-
-
-def test_without_modes_there_is_one_panel():
-    def peak(x):  # no Gaussian has its shape
-        return -np.sum(np.abs(x), axis=1) * 30
-
-    draws = np.random.default_rng(0).laplace(size=(4, 500, 2)) / 30
-    report = check_draws(peak, draws, random_state=0)
-    assert len(DrawsDisplay.from_report(report).axes_) == 1 + bool(report.modes)
-
-
-def test_other_things_are_no_reports(report):
     with pytest.raises(TypeError, match="report must be what check_draws returns, got PartitionR"):
         DrawsDisplay.from_report(report.result)

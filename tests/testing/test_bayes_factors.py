@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy.special import logsumexp
 from scipy.stats import norm
 
 from sklpf import PartitionResult
@@ -78,17 +77,13 @@ def test_false_alarms_are_as_rare_as_said():
     assert alarms <= 14
 
 
-@pytest.mark.parametrize(
-    ("log_evidence", "message"),
-    [
-        (bic, "posterior probability of"),
-        (lambda name, y: exact(name, y) - (name == "free") * np.log(2), "posterior probability of"),
-        (lambda name, y: 3 * exact(name, y), "too sure|posterior probability"),
-    ],
-    ids=["BIC", "half of the mass missed", "too sure"],
-)
-def test_wrong_evidences_fail(log_evidence, message):
-    with pytest.raises(AssertionError, match=message):
+def half_missed(name, y):
+    return exact(name, y) - (name == "free") * np.log(2)
+
+
+@pytest.mark.parametrize("log_evidence", [bic, half_missed])
+def test_wrong_evidences_fail(log_evidence):
+    with pytest.raises(AssertionError, match="posterior probability of"):
         check_bayes_factors(MODELS, log_evidence, n_simulations=1000)
 
 
@@ -113,17 +108,6 @@ def test_estimates_that_did_not_converge_are_left_out():
     assert 0 < check.n_left_out == 200 - len(check.true)
     with pytest.raises(AssertionError, match="no data set has converged"):
         check_bayes_factors(MODELS, lambda name, y: np.nan, n_simulations=10)
-
-
-def test_three_models_and_a_sum():
-    models = MODELS | {"either": lambda rng: (zero if rng.random() < 0.5 else free)(rng)}
-
-    def log_evidence(name, y):
-        if name != "either":
-            return exact(name, y)
-        return logsumexp([exact("zero", y), exact("free", y)]) - np.log(2)
-
-    assert len(check_bayes_factors(models, log_evidence).p_values) == 4
 
 
 @pytest.mark.parametrize(

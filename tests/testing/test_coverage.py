@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from known_problems import make_rbm_problem
-from known_rows import make_rows_problem
 from marks import large
 from scipy.stats import binom
 
@@ -52,12 +50,6 @@ def test_honest_intervals_pass_in_all_forms_of_a_problem():
     np.testing.assert_array_equal(again.errors, check.errors[25:])
 
 
-def test_rows_count_each():
-    problem = make_rows_problem(n_rows=4, n_latent=3, noise=1.0)
-    check = check_coverage(lambda seed: problem, AIS(n_temperatures=50), 5)
-    assert check.covered.shape == (20,)
-
-
 def test_the_error_of_the_truth_widens_intervals():
     def measured(seed):
         truth = np.random.default_rng(10_000 + seed).normal(scale=3.0)
@@ -102,12 +94,6 @@ def test_it_finds_wide_intervals_with_a_few_that_are_far_off():
 
     with pytest.raises(AssertionError, match="wrong more often than 0.5%"):
         check_coverage(known, SometimesLost(), 200, least_coverage=0.9)
-
-
-def test_runs_that_miss_a_mode_are_found():
-    problem = make_rbm_problem("two modes")
-    with pytest.raises(AssertionError, match="intervals cover less often"):
-        check_coverage(lambda seed: problem, AIS(50, 50, checks=False), 20)
 
 
 def test_a_bound_is_judged_by_its_side():
