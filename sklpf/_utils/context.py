@@ -589,7 +589,7 @@ def within(budget: Budget | None) -> Iterator[list[Any]]:
 
 
 class OnTheWay(NamedTuple):
-    """What particles on their way from the base say of the target, by their weights there."""
+    """Estimate by particles on their way from the base, with their weights at the target."""
 
     beta: float
     log_ratio: float  # estimate of log Z / Z_0, in nats
