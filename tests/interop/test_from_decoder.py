@@ -107,8 +107,8 @@ def test_a_module_scores_as_the_same_network_in_numpy(module, torch):
     before = {name: value.clone() for name, value in module.state_dict().items()}
     with torch.no_grad():  # whatever holds around
         model = from_decoder(module, 2, random_state=0)
+        assert repr(model) == "DecoderModel(forward=Sequential, n_latents=2, random_state=0)"
         np.testing.assert_allclose(scores(model), scores(make(random_state=0)), atol=1e-9)
-    assert repr(model) == "DecoderModel(forward=Sequential, n_latents=2, random_state=0)"
     for name, parameter in module.named_parameters():
         assert parameter.requires_grad
         assert parameter.grad is None
