@@ -597,16 +597,14 @@ class OnTheWay(NamedTuple):
 
 def note(found: object) -> None:
     """Keep the best so far, for the case that the budget is spent before the fit is over: a run, or
-    until there is one what particles say on the way.
+    an `OnTheWay` until there is one.
     """
     noted = _NOTED.get()
-    if (
-        noted is None
-        or isinstance(found, OnTheWay)
-        and not all(isinstance(each, OnTheWay) for each in noted)
-    ):
+    if noted is None:
         return
-    noted[:] = [found]
+    has_run = noted and not isinstance(noted[0], OnTheWay)
+    if not has_run or not isinstance(found, OnTheWay):
+        noted[:] = [found]
 
 
 class Stage:

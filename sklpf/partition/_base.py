@@ -234,10 +234,12 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
 
     def _look_from_base(self, path: Path, seed: int, *, n: int = 64, most: float = 0.1) -> None:
         """Note what a few base draws say of a density, before checks and tuning may take the whole
-        budget.
+        of a limited budget. Estimators from given draws use no base.
         """
         budget = current_budget()
-        if budget is None or not is_own_density(path):
+        if budget is None or np.isinf(min(budget.left(), budget.seconds_left())):
+            return
+        if not is_own_density(path) or self._given_draws is not None:
             return
         n = int(np.clip(most * budget.left(), 2, n))
         state = path.sample_base(n, seeded(seed).of("first look"))

@@ -96,14 +96,15 @@ def evaluate(
     object
         Values of all points; of a function of one, a list.
     """
-    at_one = _value_or_nan if _FAILURES_ARE_NAN.get() else _value
+    may_fail = _FAILURES_ARE_NAN.get()
     if pool is not None and not vectorized:
-        return list(pool.map(functools.partial(at_one, function), list(points)))
+        own = functools.partial(_value_or_nan, function) if may_fail else function
+        return list(pool.map(own, list(points)))
     n = len(points)
     if not vectorized:
         edges = np.linspace(0, n, min(n, 32) + 1).astype(int).tolist()
         each = [points[a:b] for a, b in pairwise(edges)]
-        at_each = functools.partial(_at_each, at_one)
+        at_each = _at_each_or_nan if may_fail else _at_each
         return [value for part in _in_parts(function, each, at_each) for value in part]
     if n < 2 * _POINTS_PER_PART:
         return function(points)
@@ -133,12 +134,12 @@ def _at_points(function, points):
     return _copied(function(points))
 
 
-def _at_each(at_one, function, points):
-    return [_copied(at_one(function, point)) for point in points]
+def _at_each(function, points):
+    return [_copied(function(point)) for point in points]
 
 
-def _value(function, point):
-    return function(point)
+def _at_each_or_nan(function, points):
+    return _at_each(functools.partial(_value_or_nan, function), points)
 
 
 def _value_or_nan(function, point):

@@ -96,6 +96,7 @@ class ExploredRun(ImportanceRun):
         }
         alarms = weight_alarms(n, diagnostics, "importance")
         is_stopped = self.finding("budget") is not None  # which says what to raise
+        is_unknown = is_stopped and np.isnan(shape)  # of too few draws
         if self.cover.not_over and not is_stopped:
             n_spent = self.cover.n_evaluations
             why = self.cover.not_over
@@ -105,7 +106,7 @@ class ExploredRun(ImportanceRun):
             alarms.append(raised("search-not-over", "differ", self.family, t=differ))
         if efficiency < EFFICIENT:
             alarms.append(raised("little-overlap", "explored", self.family, share=efficiency))
-        elif not (shape <= largest_shape(n) or is_stopped and np.isnan(shape)):
+        elif not is_unknown and not shape <= largest_shape(n):
             alarms.append(
                 raised("little-overlap", "weights", self.family, shape=shape, most=largest_shape(n))
             )
