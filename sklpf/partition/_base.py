@@ -1,4 +1,6 @@
-"""PartitionEstimator: what all estimators of log Z share. A new one is one file with one class."""
+"""PartitionEstimator: what all estimators of log Z share, and the default one of a path. A new one is
+one file with one class.
+"""
 
 from __future__ import annotations
 
@@ -546,6 +548,21 @@ def _one_of(runs: Sequence[Any], place: int, **found: Any) -> Any:
         sweeps=run.sweeps | {"other tries": sum(each.n_sweeps for each in others)},
         findings={**run.findings, "second_try": second_try},
     )
+
+
+def default_estimator(path: Path) -> PartitionEstimator | None:
+    """Return `Exact` where log Z has a closed form, `LeftToRight` where there are filters, `Exact`
+    for at most 2^20 states, else the path's own `default_estimator`; None where nothing follows.
+    """
+    from sklpf.partition import Exact, LeftToRight  # which extend the class above
+
+    if has(path, "closed_log_partition"):
+        return Exact()
+    if has(path, "left_to_right"):
+        return LeftToRight()
+    if has(path, "enumerate_block") and path.log2_states <= 20:  # about a second
+        return Exact()
+    return path.default_estimator() if has(path, "default_estimator") else None
 
 
 def evaluations_of_own_densities(path: Path) -> ValueError:
