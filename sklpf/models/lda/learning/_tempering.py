@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import softmax
 
 from sklpf._utils.numbers import Array
 from sklpf.models.lda._counts import lengths
@@ -290,9 +291,10 @@ def log_partition(
 
 def _dirichlet(rng, concentration, n):
     """n draws, (n, K)."""
-    gamma = rng.standard_gamma(concentration, (n, len(concentration)))
-    gamma += np.finfo(np.float64).tiny  # all may have underflowed
-    return gamma / gamma.sum(axis=1, keepdims=True)
+    # Gamma(a) is Gamma(a + 1) U^(1 / a): in logs, as all of a row underflow where a is small
+    shape = n, len(concentration)
+    of_larger = np.log(rng.standard_gamma(concentration + 1, shape))
+    return softmax(of_larger - rng.standard_exponential(shape) / concentration, axis=1)
 
 
 def _log_tokens(
