@@ -24,8 +24,7 @@ from sklpf.partition.alarms import (
 from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import GeometricPath, Path, Regions, has
 from sklpf.programs import Draws, Plan, anneal_reverse
-from sklpf.reweighting import mean_weight
-from sklpf.uncertainty import log_mean_exp, standard_error
+from sklpf.uncertainty import log_mean_exp, mean_weight, standard_error
 
 if TYPE_CHECKING:
     from sklpf.partition._result import PartitionResult, Run
