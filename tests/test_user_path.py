@@ -7,10 +7,7 @@ from scipy.special import expit, logsumexp
 
 import sklpf
 from sklpf.paths import Path, TemperedPath
-from sklpf.testing import check_path, check_transition
 from sklpf.transitions import Gibbs
-
-LADDER = np.linspace(0, 1, 9)
 
 
 class Ring(TemperedPath):
@@ -41,12 +38,6 @@ BUDGETS = {
     "SMC": {"n_temperatures": 40},
     "ParallelTempering": {"n_temperatures": 5, "n_sweeps": 512},
 }
-
-
-def test_keeps_the_contract():
-    path = Ring().with_ladder(LADDER)
-    check_path(path)
-    check_transition(path, Gibbs())
 
 
 class ShiftedRing(Ring):
