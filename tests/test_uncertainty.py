@@ -156,8 +156,6 @@ def test_constants_and_short_chains():
 
 
 # -- the order of draws
-
-
 def walkers(correlation, n_chains=16, n_steps=200, d=4, seed=0):
     """Normal AR(1) chains (n_chains, n_steps, d)."""
     return autoregressive(correlation, (n_chains, n_steps, d), seed)

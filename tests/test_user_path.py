@@ -58,8 +58,6 @@ def test_estimates_are_right_and_a_constant_in_the_log_density_is_one_in_log_z(n
 
 
 # ---- what is wrong is said in one sentence
-
-
 class Broken(Ring):
     """log f_k is `value` for one chain of five, from the second level on."""
 

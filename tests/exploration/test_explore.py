@@ -201,12 +201,6 @@ def test_a_cover_is_a_normalised_density():
     assert (1 - cover.smallest_basin) ** cover.n_climbs == pytest.approx(0.05)
 
 
-def test_a_cover_knows_its_regions():
-    cover = explore(path_to(PROBLEMS["modes"]), 20_000, seeded(1))
-    labels = cover.region_of(np.array([[-3.0] * 3, [3.0] * 3, [-3.1] * 3]))
-    assert labels[0] == labels[2] != labels[1]
-
-
 class Clock:
     """Every look at it takes a tenth of a second."""
 

@@ -175,8 +175,6 @@ def test_a_base_without_mass_where_the_target_has_is_found_by_the_run():
 
 
 # ---- what is accepted
-
-
 def test_log_f_is_geometric():
     path = make(ladder=LADDER)
     state = path.sample_base(7, Stream(stream_key(0)))

@@ -170,8 +170,6 @@ def test_objective_bounds_the_evidence(kind):
 
 
 # -- figure 1
-
-
 def test_annealing_reaches_the_best_optimum_from_all_starts():
     x, schedule = data(n=200), temperature_schedule("linear", 20.0, 100)
 
@@ -185,8 +183,6 @@ def test_annealing_reaches_the_best_optimum_from_all_starts():
 
 
 # ---- as a parameter of models
-
-
 def test_a_search_varies_a_temperature_and_the_model_is_saved_with_it():
     X, _, _ = make_factorial_shapes(100, random_state=0)
     tempering = Tempering(n_tempered=5)
