@@ -21,6 +21,25 @@ RBM = BernoulliRBM.from_parameters(np.eye(3, 4), np.zeros(4), np.zeros(3))  # kn
 LOCAL = {"host": "127.0.0.1", "dashboard_address": None}
 
 
+@pytest.fixture(scope="module")
+def dask_cluster():
+    from distributed import Client, LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, **LOCAL) as cluster, Client(cluster):
+        yield
+
+
+@pytest.fixture(scope="module")
+def ray_cluster():
+    ray = pytest.importorskip("ray", reason="ray is not installed (dependency group clusters)")
+    from ray.util.joblib import register_ray
+
+    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    register_ray()
+    yield
+    ray.shutdown()
+
+
 @pytest.fixture(params=["dask", "ray"])
 def backend(request):
     request.getfixturevalue(f"{request.param}_cluster")
