@@ -283,10 +283,8 @@ def bar_ratios(pair_sums: NDArray, shift: NDArray, counts: NDArray) -> Callable[
     """
 
     def ratios(keep):
-        pooled = pair_sums[keep].sum(axis=0)
-        n = counts[keep].sum(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return shift + np.log(pooled[:, 0]) - np.log(pooled[:, 1]) + np.log(n[1:] / n[:-1])
+        forward, reverse = _log_pair_means(pair_sums[keep], counts[keep])[:2]
+        return shift + forward - reverse
 
     return ratios
 
@@ -309,12 +307,8 @@ def stepping_stones(
     """
 
     def ratios(keep):
-        pooled = pair_sums[keep].sum(axis=0)
-        n = counts[keep].sum(axis=0)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.stack(
-                [shift + np.log(pooled[:, 2] / n[:-1]), shift - np.log(pooled[:, 3] / n[1:])]
-            )
+        forward, reverse = _log_pair_means(pair_sums[keep], counts[keep])[2:]
+        return np.stack([shift + forward, shift - reverse])
 
     return ratios
 
@@ -338,9 +332,17 @@ def neighbour_overlap(pair_sums: NDArray, counts: NDArray) -> Array:
     ndarray of shape (K - 1,)
         One a pair.
     """
-    pooled = pair_sums.sum(axis=0)
-    n = np.maximum(counts.sum(axis=0), 1)
-    return 2 * np.sqrt(pooled[:, 0] / n[:-1] * pooled[:, 1] / n[1:])
+    forward, reverse = _log_pair_means(pair_sums, counts)[:2]
+    return 2 * np.exp(np.fmax((forward + reverse) / 2, -np.inf))
+
+
+def _log_pair_means(pair_sums: NDArray, counts: NDArray) -> Array:
+    """Logs of the means (4, K - 1) of what is summed over pairs, by all states of all groups; NaN
+    where a level has none.
+    """
+    n = counts.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.log(pair_sums.sum(axis=0)[:, :4].T / np.tile([n[:-1], n[1:]], (2, 1)))
 
 
 def with_first_ratio(curve: NDArray, first_ratio: MeanWeight | None) -> Array:

@@ -13,7 +13,6 @@ from scipy.special import ndtri
 from sklpf import SMC, Gaussian, GeometricPath, Mixture, ProductOfExperts, Uniform
 from sklpf.interop import from_prior_transform
 from sklpf.partition import Draws, PartitionResult, Run
-from sklpf.partition.checks import judge
 from sklpf.partition.checks.missed_mass import MissedMass
 from sklpf.paths import Stream, stream_key
 
@@ -27,7 +26,7 @@ def stream(key=0):
 
 def alarms_of(regions, draws, log_partition, std_error):
     run = Run(findings={"missed_mass": MissedMass(regions=regions)}, draws=draws)
-    return judge(run, PartitionResult("", log_partition, std_error)).alarms
+    return run.judge(PartitionResult("", log_partition, std_error)).alarms
 
 
 def log_banana(x):

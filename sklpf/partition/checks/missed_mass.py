@@ -157,8 +157,7 @@ def regions_to_cover(path: Path, run: Run, result: PartitionResult) -> list[Regi
     certain = set(missed_regions(run, result, FOR_SECOND_TRY))
     if not certain and not has_not_mixed(result.alarms):
         return []
-    masses = np.logaddexp.reduce(run.regions.log_masses, axis=1)
-    masses -= np.log(run.regions.log_masses.shape[1]) + result.log_partition
+    masses = log_mean_exp(run.regions.log_masses, axis=1) - result.log_partition
     everything = certain | set(np.flatnonzero(masses > LEAST_MASS).tolist())
     attempts = [everything] if everything == certain else [everything, certain]
     return [run.regions.take(sorted(places)) for places in attempts if places]

@@ -17,7 +17,6 @@ from sklpf._utils.tables import imported
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import PartitionResult, RunInRounds, reading
 from sklpf.partition.alarms import raised, threshold
-from sklpf.partition.checks import judge
 from sklpf.programs import LevelRound, Samples
 from sklpf.reweighting import (
     MeanWeight,
@@ -246,7 +245,7 @@ def read_by(
         levels=run.base_log_partition + curve,
         statement="estimate" if is_estimate else "approximate",
     )
-    return judge(run, result)
+    return run.judge(result)
 
 
 def _missing_states(run) -> Alarm:
