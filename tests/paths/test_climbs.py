@@ -193,8 +193,6 @@ def test_a_spike_that_a_draw_of_the_base_meets_is_a_region():
 
 
 # ---- bases that models choose
-
-
 def test_a_narrow_mode_within_a_wide_one_keeps_its_mass():
     """Both ellipsoids hold it. A tenth of the share is ten standard errors of its mass."""
     share, width, d = 0.2, 0.1, 3
