@@ -172,8 +172,6 @@ def test_exact_draws(heavy):
 
 
 # -- fewer components than features
-
-
 @pytest.mark.filterwarnings("ignore:training has not settled")
 def test_fewer_components_have_filters_and_no_likelihood():
     X = np.random.default_rng(0).laplace(size=(200, 4))

@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
 from sklpf._utils.numbers import Array
 from sklpf.models.lda._counts import lengths
 from sklpf.models.lda.learning._posterior import Documents, Posterior
+from sklpf.uncertainty import log_mean_exp
 from sklpf.variational import (
     Annealed,
     GlobalTempering,
@@ -285,7 +286,7 @@ def log_partition(
         proportions = _dirichlet(rng, corpus.doc_topic_prior, proportion_draws)
         tokens = _log_tokens(powers, topics, proportions, marginal)
         draws.append([_log_documents(corpus, row) for row in tokens])
-    return logsumexp(draws, axis=0) - np.log(n_topic_draws)
+    return log_mean_exp(draws, axis=0)
 
 
 def _dirichlet(rng, concentration, n):
@@ -316,7 +317,7 @@ def _log_tokens(
 
 def _log_documents(corpus, tokens):
     """Sum over documents of log E_theta[c^N_d], given log c of draws of theta."""
-    each = logsumexp(np.multiply.outer(corpus.lengths, tokens), axis=1) - np.log(len(tokens))
+    each = log_mean_exp(np.multiply.outer(corpus.lengths, tokens), axis=1)
     return float(corpus.n_documents @ each)
 
 
