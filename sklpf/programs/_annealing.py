@@ -36,9 +36,8 @@ from sklpf.programs._programs import (
     log_ratio,
     weighted_sums,
 )
-from sklpf.reweighting import mean_weight
 from sklpf.transitions import RowBatch, batch_rows, stream_uniforms
-from sklpf.uncertainty import effective_sample_size, log_mean_exp
+from sklpf.uncertainty import effective_sample_size, log_mean_exp, mean_weight
 
 SETTLING = 100  # sweeps at the target before chains that begin there are reversed or taken as draws
 FEWEST_REVERSE = 10  # reverse chains

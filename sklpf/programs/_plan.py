@@ -11,7 +11,7 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.tables import with_error
 from sklpf.paths import COVER, LADDERS, Path, concatenate
-from sklpf.reweighting import mean_weight
+from sklpf.uncertainty import mean_weight
 
 # a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
 NO_ROUNDS = np.empty((0, 3))

@@ -29,7 +29,7 @@ from sklpf.programs._programs import (
     temper,
 )
 from sklpf.programs._rounds import LevelRound, RoundProgram
-from sklpf.reweighting import MeanWeight
+from sklpf.uncertainty import MeanWeight
 
 END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
 

@@ -46,12 +46,7 @@ from sklpf.partition import (
 )
 from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import has
-from sklpf.scoring._baseline import (
-    BaselineScore,
-    RowsBaseline,
-    compare_with_baseline,
-    new_baseline,
-)
+from sklpf.scoring._baseline import BaselineScore, RowsBaseline, new_baseline
 from sklpf.scoring._scored import Scored, ScoreInterval, check_interval, interval_of
 
 log_warning = logging.getLogger("sklpf").warning
@@ -145,9 +140,8 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         """
         scored = self._scored(X)
         mean = float(scored.values.mean())
-        self._say_if_worse(
-            compare_with_baseline(scored.values, scored.above, scored.baseline), mean
-        )
+        if scored.baseline is not None:
+            self._say_if_worse(scored.baseline.compare(scored.values, scored.above), mean)
         return mean
 
     @named_by_model
@@ -173,7 +167,8 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
             ways.
         """
         interval = interval_of(self._scored(X, level), level)
-        self._say_if_worse(interval.baseline, interval.mean)
+        if interval.baseline is not None:
+            self._say_if_worse(interval.baseline, interval.mean)
         return interval
 
     # -- the baseline
@@ -206,9 +201,9 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
             remedies.append("take correlations out of X by PCA(whiten=True)")
         return ", or ".join(remedies) or "train it on rows like these"
 
-    def _say_if_worse(self, baseline: BaselineScore | None, score: float) -> None:
+    def _say_if_worse(self, baseline: BaselineScore, score: float) -> None:
         """Warn once of a model that is worse than its baseline."""
-        message = "" if baseline is None else baseline.sentence(score, self._unit)
+        message = baseline.sentence(score, self._unit)
         if message and self.on_nonconvergence == "nan":
             log_warning(message)
         elif message:

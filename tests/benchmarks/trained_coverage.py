@@ -31,7 +31,7 @@ from sklpf import HAIS, RTS, Exact, MeanCovarianceRBM, ParallelTempering, Produc
 from sklpf.datasets import make_patches
 from sklpf.models.mcrbm._path import MeanCovariancePath
 from sklpf.models.products._path import ProductPath
-from sklpf.partition._default import default_estimator
+from sklpf.partition import default_estimator
 from sklpf.paths import has
 
 SETTINGS = {  # path -> an estimator
