@@ -49,7 +49,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from sklpf import AIS, RTS, BernoulliRBM, Exact, ParallelTempering
 from sklpf._utils.random import Stream, stream_key
-from sklpf.programs._plan import equal_blocks
+from sklpf.programs._annealing import equal_blocks
 
 _N_SEEDS = 6
 
