@@ -1,8 +1,8 @@
 """Evidences of 0 to 3 planets in the radial velocities of the EPRV3 evidence challenge.
 
-    python tests/benchmarks/eprv3.py FOLDER [--planets 0 1 2] [--priors a b] [--sets 1 2 3]
-    [--methods AdaptiveSMC tempering] [--seeds 0 1] [--plain]
-    [--results eprv3.jsonl] [--report]
+    python tests/benchmarks/eprv3.py --folder FOLDER [--planets 0 1 2] [--priors a b]
+        [--sets 1 2 3] [--methods AdaptiveSMC tempering] [--seeds 2] [--plain]
+        [--results eprv3.jsonl]
 
 FOLDER holds rvs_000N.txt, prior_bounds_000N.txt and submissions.csv (Nelson et al. 2020,
 arXiv:1806.04683). Keplerian orbits, correlated noise with fixed hyperparameters, priors of that
@@ -27,25 +27,23 @@ Every run is appended to the results file as it ends. Prints Markdown: nats, and
 
 from __future__ import annotations
 
-import argparse
-import collections
 import csv
 import functools
 import itertools
-import json
 import time
 import warnings
+from collections import defaultdict
 from pathlib import Path
 
 import numba
 import numpy as np
+from measure import LOG_2PI, Counted, groups, measured, options, row, table
 from scipy.special import gammaln, logsumexp, ndtri
 
 from sklpf import AdaptiveSMC, ParallelTempering, UntilTrusted
 from sklpf.interop import from_prior_transform
 from sklpf.partition import ImportanceSampling
 
-LOG_2PI = np.log(2 * np.pi)
 RAYLEIGH = 0.2  # of eccentricities, below 1
 TOL = 0.04
 LOOSE = 0.2  # standard error of runs whose draws alone are used, or of a small part
@@ -221,18 +219,6 @@ def problem(folder, number, prior, plain, n_planets, known=None, narrow=None, ou
     return log_likelihood, transform, 2 + 5 * n_planets
 
 
-class Counted:
-    """A log likelihood of points (n, ...) that counts these."""
-
-    def __init__(self, log_likelihood):
-        self.log_likelihood = log_likelihood
-        self.n = 0
-
-    def __call__(self, x):
-        self.n += len(x)
-        return self.log_likelihood(x)
-
-
 class Task:
     """A cell of the table: models with up to n planets, and how often they were evaluated."""
 
@@ -255,7 +241,7 @@ class Task:
 
     @property
     def n_calls(self):
-        return sum(each.n for each in self.counted)
+        return sum(each.n_points for each in self.counted)
 
     def adaptive_smc(self, tol, seed):
         return AdaptiveSMC(
@@ -405,7 +391,7 @@ OURS = {"AdaptiveSMC", "planet by planet"}  # first column of the table
 
 def submitted(folder):
     """Logarithms to base 10 by set, prior and number of planets."""
-    values = collections.defaultdict(list)
+    values = defaultdict(list)
     with (folder / "submissions.csv").open() as file:
         for row in csv.DictReader(file):
             value = float(row["log_evidence_1"])
@@ -434,82 +420,53 @@ def mean_of(records):
     return np.average(values, weights=errors**-2.0)
 
 
-def report(runs, folder):
+def report(records, folder):
     """A row for each cell."""
     others = submitted(folder)
-    print(
-        "| set, prior, planets | AdaptiveSMC | others | calls, s | log10 Z | from b | submitted |"
-    )
-    print("|---" * 7 + "|")
-    for key, records in sorted(runs.items()):
-        ours = [each for each in records if each["method"] in OURS]
-        second = [each for each in records if each["method"] not in OURS]
-        calls = np.median([each["calls"] for each in ours or second])
-        seconds = np.median([each["seconds"] for each in ours or second])
-        mean = mean_of(records)
+    columns = "AdaptiveSMC", "others", "calls, s", "log10 Z", "from b", "submitted"
+    table("set, prior, planets", *columns)
+    runs = groups(records, "number", "prior", "planets")
+    for key, found in sorted(runs.items()):
+        ours = [each for each in found if each["method"] in OURS]
+        second = [each for each in found if each["method"] not in OURS]
+        calls, seconds = (
+            f"{np.median([each[name] for each in ours or second]):,.0f}"
+            for name in ("calls", "seconds")
+        )
+        mean = mean_of(found)
+        log_10 = "" if mean is None else f"{mean / np.log(10):.3f}"
         narrow = mean_of(runs.get((key[0], "b", key[2]), []))
         part = ""
         if key[1] == "a" and narrow is not None:
             ends = [periods_of(folder, key[0], key[2], prior) for prior in "ab"]
             part = f"{of_narrow_periods(*ends, narrow) / np.log(10):.3f}"
         low, middle, high = np.quantile(others[key], [0.25, 0.5, 0.75])
-        print(
-            f"| {key[0]}, {key[1]}, {key[2]} | {numbers_of(ours)} | {numbers_of(second)} |"
-            f" {calls:,.0f}, {seconds:.0f} | {'' if mean is None else f'{mean / np.log(10):.3f}'} |"
-            f" {part} | {middle:.2f}, {low:.2f} to {high:.2f} of {len(others[key])} |"
-        )
+        theirs = f"{middle:.2f}, {low:.2f} to {high:.2f} of {len(others[key])}"
+        numbers = numbers_of(ours), numbers_of(second), f"{calls}, {seconds}"
+        row("{}, {}, {}".format(*key), *numbers, log_10, part, theirs)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--planets", type=int, nargs="*", default=[0, 1, 2])
-    parser.add_argument("--priors", nargs="*", default=["a", "b"])
-    parser.add_argument("--sets", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--methods", nargs="*", default=["AdaptiveSMC", "tempering"])
-    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
-    parser.add_argument("--plain", action="store_true")
-    parser.add_argument("--n-particles", type=int, default=1000)
-    parser.add_argument("--max-sweeps", type=int, default=3_000_000)
-    parser.add_argument("--n-sweeps", type=int, default=16384)
-    parser.add_argument("--n-live", type=int, default=1000)
-    parser.add_argument("--results", type=Path, default=Path("eprv3.jsonl"))
-    parser.add_argument("--report", action="store_true")
-    options = parser.parse_args()
+    others = {"folder": None, "planets": [0, 1, 2], "priors": ["a", "b"], "sets": [1, 2, 3]}
+    others |= {"methods": ["AdaptiveSMC", "tempering"], "plain": False}
+    others |= {"n-particles": 1000, "max-sweeps": 3_000_000, "n-sweeps": 16384, "n-live": 1000}
+    args = options(__doc__, "eprv3.jsonl", 2, others)
+    args.folder = Path(args.folder)
 
-    runs = collections.defaultdict(list)
-    if options.results.exists():
-        for line in options.results.read_text().splitlines():
-            record = json.loads(line)
-            runs[record["set"], record["prior"], record["planets"]].append(record)
-    done = {(key, each["method"], each["seed"]) for key in runs for each in runs[key]}
-    tasks = [
-        ((number, prior, planets), method, seed)
-        for planets in options.planets
-        for seed in options.seeds
-        for method in options.methods
-        for prior in options.priors
-        for number in options.sets
-        if planets or prior == "a"
-    ]
-    for key, method, seed in [] if options.report else tasks:
-        if (key, method, seed) in done:
-            continue
-        task = Task(key, options)
+    def run(planets, seed, method, prior, number, plain):
+        task = Task((number, prior, planets), args)
         started = time.process_time()
         found = METHODS[method](task, seed)
         if found is None:
-            continue
+            return []
         if not isinstance(found, dict):
             found = record_of(found)
-        number, prior, planets = key
-        record = {"set": number, "prior": prior, "planets": planets, "method": method}
-        record |= {"seed": seed, "plain": options.plain, **found}
-        record |= {"calls": task.n_calls, "seconds": time.process_time() - started}
-        with options.results.open("a") as file:
-            file.write(json.dumps(record) + "\n")
-        runs[key].append(record)
-    report(runs, options.folder)
+        return found | {"calls": task.n_calls, "seconds": time.process_time() - started}
+
+    names = ("planets", "seed", "method", "prior", "number", "plain")
+    cells = (args.planets, args.seeds, args.methods, args.priors, args.sets, [args.plain])
+    cells = [cell for cell in itertools.product(*cells) if cell[0] or cell[3] == "a"]
+    report(measured(args.results, [dict(zip(names, cell)) for cell in cells], run), args.folder)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """log Z of public targets for which nobody states one, by two estimators that share nothing.
 
-    python tests/benchmarks/public_targets.py [FOLDER] [--targets NAME ...] [--tol 0.01]
-    [--results public_targets.jsonl] [--csv doc/benchmarks/public_targets.csv] [--report]
+    python tests/benchmarks/public_targets.py [--folder FOLDER] [--targets WORD ...] [--tol 0.01]
+        [--results public_targets.jsonl] [--csv doc/benchmarks/public_targets.csv]
 
 Definitions are those of the benchmarks that use the targets (Inference Gym; Blessing et al. 2024,
 arXiv:2406.07423); what they leave open is said in the table. scikit-learn holds the breast cancer
@@ -14,16 +14,15 @@ results file as it ends.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import functools
-import json
 import time
 import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from measure import LOG_2PI, groups, measured, options, row
 from scipy.special import betaln, expit, gammaln, logsumexp, ndtr, ndtri
 from sklearn.datasets import load_breast_cancer
 
@@ -38,7 +37,6 @@ from sklpf import (
 )
 from sklpf.transitions import HMC
 
-LOG_2PI = np.log(2 * np.pi)
 SEEDS = np.array(
     [
         [10, 23, 23, 26, 17, 5, 53, 55, 32, 46, 10, 8, 10, 8, 23, 0, 3, 22, 15, 32, 3],
@@ -464,15 +462,16 @@ def methods_of(name, target):
     return ["HAIS from the mode", "AdaptiveSMC from the mode"]
 
 
-def run(target, method, tol):
+def run(target, method, tol, folder):
+    made = make(target, folder)
     started = time.process_time()
     if method == "quadrature":
-        found = {"log_z": target.quadrature(), "std_error": 0.0, "converged": True}
+        found = {"log_z": made.quadrature(), "std_error": 0.0, "converged": True}
     else:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             # beside quadrature it is a check
-            result = METHODS[method](target, tol if target.quadrature is None else 5 * tol)
+            result = METHODS[method](made, tol if made.quadrature is None else 5 * tol)
         found = {
             "log_z": result.log_partition,
             "std_error": float(result.std_error),
@@ -482,66 +481,47 @@ def run(target, method, tol):
     return found | {"seconds": time.process_time() - started}
 
 
-def rows_of(records, folder):
-    """A row for each target: quadrature's log Z, or the mean of both weighted by precision."""
-    rows = []
-    for name, make in TARGETS.items():
-        of_target = [each for each in records if each["target"] == name]
-        if len(of_target) < 2:
-            continue
-        variances = np.array([max(each["std_error"], 1e-6) ** 2 for each in of_target])
-        log_zs = np.array([each["log_z"] for each in of_target])
-        target = make(folder)
-        row = {"target": name, "dimension": target.n_dimensions, "definition": target.definition}
-        row["log_z"] = f"{np.average(log_zs, weights=1 / variances):.4f}"
-        row["std_error"] = f"{np.sqrt(1 / np.sum(1 / variances)):.4f}"
-        for i, each in enumerate(of_target[:2], 1):
-            row[f"estimator_{i}"] = each["method"] + ("" if each["converged"] else " (flagged)")
-            row[f"log_z_{i}"] = f"{each['log_z']:.4f}"
-            row[f"std_error_{i}"] = f"{each['std_error']:.4f}"
-            row[f"seconds_{i}"] = f"{each['seconds']:.0f}"
-        rows.append(row)
-    return rows
+@functools.lru_cache(maxsize=1)
+def make(target, folder):
+    return TARGETS[target](Path(folder))
+
+
+def line_of(name, records, folder):
+    """Quadrature's log Z, or the mean of both weighted by precision."""
+    precisions = [max(each["std_error"], 1e-6) ** -2.0 for each in records]
+    made = make(name, folder)
+    line = {"target": name, "dimension": made.n_dimensions, "definition": made.definition}
+    line["log_z"] = f"{np.average([each['log_z'] for each in records], weights=precisions):.4f}"
+    line["std_error"] = f"{np.sum(precisions) ** -0.5:.4f}"
+    for i, each in enumerate(records, 1):
+        line[f"estimator_{i}"] = each["method"] + ("" if each["converged"] else " (flagged)")
+        line[f"log_z_{i}"] = f"{each['log_z']:.4f}"
+        line[f"std_error_{i}"] = f"{each['std_error']:.4f}"
+        line[f"seconds_{i}"] = f"{each['seconds']:.0f}"
+    return line
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("."))
-    parser.add_argument("--targets", nargs="*", default=list(TARGETS))
-    parser.add_argument("--tol", type=float, default=0.01)
-    parser.add_argument("--results", type=Path, default=Path("public_targets.jsonl"))
-    parser.add_argument("--csv", type=Path)
-    parser.add_argument("--report", action="store_true")
-    options = parser.parse_args()
-
-    records = []
-    if options.results.exists():
-        records = [json.loads(line) for line in options.results.read_text().splitlines()]
-    done = {(each["target"], each["method"]) for each in records}
-    for name in [] if options.report else options.targets:
+    others = {"folder": ".", "tol": 0.01, "csv": None}
+    args = options(__doc__, "public_targets.jsonl", 1, others, targets=TARGETS)
+    tasks = []
+    for name in args.targets:
         try:
-            target = TARGETS[name](options.folder)
+            methods = methods_of(name, make(name, args.folder))
         except FileNotFoundError as error:
             print(f"{name}: {error}")
             continue
-        for method in methods_of(name, target):
-            if (name, method) in done:
-                continue
-            record = {"target": name, "method": method, **run(target, method, options.tol)}
-            with options.results.open("a") as file:
-                file.write(json.dumps(record) + "\n")
-            records.append(record)
-            print(record, flush=True)
-    rows = rows_of(records, options.folder)
-    if options.csv and rows:
-        with options.csv.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        fixed = {"tol": args.tol, "folder": args.folder}
+        tasks += [{"target": name, "method": method} | fixed for method in methods]
+    records = groups(measured(args.results, tasks, run), "target")
+    lines = [line_of(name, found[:2], args.folder) for (name,), found in records.items()]
+    if args.csv and lines:
+        with open(args.csv, "w", newline="") as file:
+            writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
             writer.writeheader()
-            writer.writerows(rows)
-    for row in rows:
-        print(
-            f"| {' | '.join(v for k, v in row.items() if k not in ('definition', 'dimension'))} |"
-        )
+            writer.writerows(lines)
+    for line in lines:
+        row(*(value for name, value in line.items() if name not in ("definition", "dimension")))
 
 
 if __name__ == "__main__":
