@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 from measure import LOG_2PI, groups, measured, options, row
-from scipy.special import betaln, expit, gammaln, logsumexp, ndtr, ndtri
+from scipy.special import betaln, expit, gammaln, logsumexp
 from sklearn.datasets import load_breast_cancer
 
 from sklpf import (
@@ -33,7 +33,6 @@ from sklpf import (
     Gaussian,
     GeometricPath,
     ParallelTempering,
-    UntilTrusted,
 )
 from sklpf.transitions import HMC
 
@@ -140,46 +139,6 @@ def sonar(folder):
         " weights N(0, 1)"
     )
     return from_uci(folder, "sonar.all-data", "M", text)
-
-
-def sparse_german_credit(folder):
-    """Coordinates that are N(0, 1) in the prior: of the global scale, local scales, weights.
-
-    A scale, Gamma(1/2, rate 1/2), is the square of a normal number a, and |a| the quantile of z.
-    """
-    X, y = german(folder)
-    X = np.column_stack([standardised(X), np.ones(len(X))])
-    signed = X * np.where(y, 1.0, -1.0)[:, np.newaxis]
-    n_weights = X.shape[1]
-
-    def log_density(x):
-        roots = half_normal(x[:, : n_weights + 1])
-        weights = x[:, n_weights + 1 :] * (roots[:, 1:] * roots[:, :1]) ** 2
-        log_prior = -0.5 * np.sum(x**2, axis=1) - x.shape[1] * LOG_2PI / 2
-        return log_prior - np.sum(np.logaddexp(0, -weights @ signed.T), axis=1)
-
-    def grad(x):
-        z, w = x[:, : n_weights + 1], x[:, n_weights + 1 :]
-        roots = half_normal(z)
-        scales = (roots[:, 1:] * roots[:, :1]) ** 2
-        slope = expit(-(w * scales) @ signed.T) @ signed * scales
-        # of log scale by z
-        factor = np.exp(0.5 * (roots**2 - z**2)) / roots
-        of_scales = np.column_stack([np.sum(slope * w, axis=1), slope * w])
-        return np.column_stack([of_scales * factor, slope]) - x
-
-    text = (
-        "logistic regression, 1000 rows of german.data-numeric, standardised features and a"
-        " constant, weights w_i l_i g with w_i ~ N(0, 1), l_i and g ~ Gamma(1/2, rate 1/2)"
-    )
-    return Target(2 * n_weights + 1, text, log_density, grad)
-
-
-def half_normal(z):
-    """|a| of a ~ N(0, 1), a rising function of z ~ N(0, 1)."""
-    with np.errstate(under="ignore"):
-        small = np.sqrt(np.pi / 2) * ndtr(z)
-    return np.where(z < -5, small, -ndtri(0.5 * ndtr(-z)))
 
 
 # ---- hierarchies
@@ -360,7 +319,6 @@ TARGETS = {
     "German credit": german_credit,
     "ionosphere": ionosphere,
     "sonar": sonar,
-    "sparse German credit": sparse_german_credit,
     "seeds": seeds,
     "Brownian motion": brownian,
     "Cox process, 30 x 30": functools.partial(pines, 30),
@@ -389,74 +347,31 @@ def at_mode(target):
     return Gaussian.at_mode(target.log_density, start, grad=target.grad)
 
 
-def hais(target, tol):
-    estimator = HAIS(n_temperatures=50_000, transition=HMC(metric="dense"), tol=tol, random_state=0)
-    return estimator.fit(path_from(target, at_mode(target))).result_
-
-
-def hais_from_gaussian(target, tol):
-    base = Gaussian(np.zeros(target.n_dimensions), 1.0)
-    return HAIS(n_temperatures=50_000, tol=tol, random_state=6).fit(path_from(target, base)).result_
-
-
-def smc_from_gaussian(target, tol):
-    """From a base a little wider."""
-    base = Gaussian(np.zeros(target.n_dimensions), 1.1)
-    return (
-        SMC(n_temperatures=150, transition=HMC(), random_state=7)
-        .fit(path_from(target, base))
-        .result_
-    )
-
-
-def prior_of(target):
+def prior(target):
     return Gaussian(np.zeros(target.n_dimensions), target.scale**2)
 
 
-def parallel_tempering(target, tol, base=None):
-    move = HMC(metric="dense")
-    estimator = ParallelTempering(n_sweeps=65_536, transition=move, tol=tol, random_state=2)
-    return estimator.fit(path_from(target, base or prior_of(target))).result_
+def unit(target):
+    return Gaussian(np.zeros(target.n_dimensions), 1.0)
 
 
-def parallel_tempering_from_mode(target, tol):
-    return parallel_tempering(target, tol, at_mode(target))
+def wider(target):
+    return Gaussian(np.zeros(target.n_dimensions), 1.1)
 
 
-def adaptive_smc(target, tol, base=None):
-    estimator = AdaptiveSMC(500, tol, 20_000_000, random_state=3)
-    return estimator.fit(path_from(target, base or prior_of(target))).result_
-
-
-def adaptive_smc_from_mode(target, tol):
-    return adaptive_smc(target, tol, at_mode(target))
-
-
-def tempering_from_draws(target, tol):
-    path = path_from(target, prior_of(target))
-    draws = AdaptiveSMC(1000, 0.1, random_state=4).fit(path).result_.draws.resample().points
-    chains = ParallelTempering(n_sweeps=65_536, tol=tol)
-    estimator = UntilTrusted([chains], tol, random_state=5)
-    return estimator.fit(path, draws=draws[np.newaxis]).result_
-
-
+DENSE = HMC(metric="dense")
 METHODS = {
-    "HAIS from the mode": hais,
-    "HAIS from a variational Gaussian": hais_from_gaussian,
-    "SMC from a wider Gaussian": smc_from_gaussian,
-    "ParallelTempering": parallel_tempering,
-    "ParallelTempering from the mode": parallel_tempering_from_mode,
-    "AdaptiveSMC": adaptive_smc,
-    "AdaptiveSMC from the mode": adaptive_smc_from_mode,
-    "ParallelTempering from fitted draws": tempering_from_draws,
+    "HAIS from the mode": (at_mode, HAIS(n_temperatures=50_000, transition=DENSE)),
+    "HAIS from a variational Gaussian": (unit, HAIS(n_temperatures=50_000)),
+    "SMC from a wider Gaussian": (wider, SMC(n_temperatures=150, transition=HMC())),
+    "ParallelTempering": (prior, ParallelTempering(n_sweeps=65_536, transition=DENSE)),
+    "AdaptiveSMC from the mode": (at_mode, AdaptiveSMC(500, max_sweeps=20_000_000)),
 }
 
 
 def methods_of(name, target):
     if target.quadrature is not None:
         return ["quadrature", "ParallelTempering"]
-    if name == "sparse German credit":
-        return ["AdaptiveSMC", "ParallelTempering from fitted draws"]
     if target.value_and_grad is not None:
         return ["HAIS from a variational Gaussian", "SMC from a wider Gaussian"]
     return ["HAIS from the mode", "AdaptiveSMC from the mode"]
@@ -467,18 +382,21 @@ def run(target, method, tol, folder):
     started = time.process_time()
     if method == "quadrature":
         found = {"log_z": made.quadrature(), "std_error": 0.0, "converged": True}
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # beside quadrature it is a check
-            result = METHODS[method](made, tol if made.quadrature is None else 5 * tol)
-        found = {
-            "log_z": result.log_partition,
-            "std_error": float(result.std_error),
-            "converged": bool(result.converged),
-            "alarms": [str(alarm) for alarm in result.alarms],
-        }
-    return found | {"seconds": time.process_time() - started}
+        return found | {"seconds": time.process_time() - started}
+    base, estimator = METHODS[method]
+    estimator.set_params(random_state=list(METHODS).index(method))
+    if "tol" in estimator.get_params():  # beside quadrature it is a check
+        estimator.set_params(tol=tol if made.quadrature is None else 5 * tol)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = estimator.fit(path_from(made, base(made))).result_
+    return {
+        "log_z": result.log_partition,
+        "std_error": float(result.std_error),
+        "converged": bool(result.converged),
+        "alarms": [str(alarm) for alarm in result.alarms],
+        "seconds": time.process_time() - started,
+    }
 
 
 @functools.lru_cache(maxsize=1)

@@ -5,17 +5,16 @@
 
 Each problem is a log likelihood in normal coordinates: z ~ N(0, I) under the prior. The true log Z
 is quadrature's, of the logistic regression importance sampling's. Methods are at their defaults;
-where a library has none, the options stand in this file. Gradients come from JAX; the centred
-hierarchies are written as densities with gradients by hand. Besides JAX, NumPyro, dynesty,
-nautilus-sampler, ultranest, pocomc and blackjax are needed. Every run is appended to the results
-file as it ends, and an interrupted benchmark goes on where it stopped. Where a run exceeds the
-limit of seconds (of the processor), later seeds of that cell are left out. The horseshoe,
-Rosenbrock's function and the 45 effects are slow: three seeds are enough. Prints Markdown.
+where a library has none, the options stand in this file. Gradients come from JAX; NumPyro, dynesty,
+nautilus-sampler, ultranest and pocomc are needed too. Every run is appended to the results as it
+ends, and an interrupted benchmark goes on where it stopped. Where a run exceeds the limit of
+seconds (of the processor), later seeds of that cell are left out. The horseshoe, Rosenbrock's
+function and the 45 effects are slow: three seeds are enough. Prints Markdown.
 
-Evaluations to 0.1 nats are those of a run times the square of its standard error over 0.1; of
-blackjax, which states none, of its error. Gradients count as one each. With a target other than 0.1
-samplers have live points, draws or particles in inverse proportion to its square, of what is their
-default for 0.1, so that little is left to scale.
+Evaluations to 0.1 nats are those of a run times the square of its standard error over 0.1.
+Gradients count as one each. With a target other than 0.1 samplers have live points, draws or
+particles in inverse proportion to its square, of what is their default for 0.1, so that little is
+left to scale.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from itertools import product
 import jax
 import jax.numpy as jnp
 import numpy as np
-from measure import LOG_2PI, Counted, groups, measured, options, row, table
+from measure import LOG_2PI, Counted, by_importance, groups, measured, options, row, table
 from scipy.special import expit, logsumexp, ndtri
 from scipy.stats import multivariate_normal, norm
 
@@ -41,7 +40,6 @@ from sklpf import (
     Gaussian,
     GeometricPath,
     ParallelTempering,
-    StudentT,
     UntilTrusted,
 )
 from sklpf.interop import from_prior_transform
@@ -57,7 +55,6 @@ class Problem:
         self.n_dimensions = n_dimensions
         self.log_likelihood = log_likelihood
         self.truth = truth
-        self.centred = None  # another form: log density and gradient (n, d)
 
 
 def log_trapezoid(log_values, points):
@@ -101,32 +98,7 @@ def hierarchy(y, sigma, mean_scale, log_scale):
             values.append(multivariate_normal.logpdf(y, np.zeros(n), covariance))
         return float(log_trapezoid(np.array(values) + norm.logpdf(points), points))
 
-    def split(x):
-        mu = x[:, :1] if first else np.zeros((len(x), 1))
-        return mu, x[:, first : first + 1], x[:, first + 1 :]
-
-    def log_density(x):
-        mu, log_tau, effects = split(x)
-        with np.errstate(all="ignore"):
-            standardised = (effects - mu) * np.exp(-log_tau)
-            out = norm.logpdf(effects, y, sigma).sum(axis=1)
-            out += np.sum(-(standardised**2) / 2 - log_tau - LOG_2PI / 2, axis=1)
-            out += norm.logpdf(log_tau[:, 0], 0, log_scale)
-        return out + norm.logpdf(mu[:, 0], 0, mean_scale) if first else out
-
-    def grad(x):
-        mu, log_tau, effects = split(x)
-        with np.errstate(all="ignore"):
-            pull = (effects - mu) * np.exp(-2 * log_tau)
-            squares = np.sum(((effects - mu) * np.exp(-log_tau)) ** 2 - 1, axis=1, keepdims=True)
-        parts = [squares - log_tau / log_scale**2, (y - effects) / sigma**2 - pull]
-        if first:
-            parts.insert(0, np.sum(pull, axis=1, keepdims=True) - mu / mean_scale**2)
-        return np.concatenate(parts, axis=1)
-
-    problem = Problem(n + 1 + first, log_likelihood, truth)
-    problem.centred = log_density, grad
-    return problem
+    return Problem(n + 1 + first, log_likelihood, truth)
 
 
 def schools():
@@ -346,10 +318,7 @@ def logistic(n=80, d=6):
             return log_likelihood(np, z) + norm.logpdf(z).sum(axis=1)
 
         mode = Gaussian.at_mode(log_density, np.zeros(d))
-        proposal = StudentT(mode.mean, 1.3 * mode.covariance, df=8)
-        z = proposal.sample(1_000_000, np.random.default_rng(0))
-        parts = [log_density(part) - proposal.log_density(part) for part in np.split(z, 100)]
-        return float(logsumexp(parts) - np.log(len(z)))
+        return by_importance(log_density, mode.mean, 1.3 * mode.covariance)[0]
 
     return Problem(d, log_likelihood, truth)
 
@@ -430,13 +399,6 @@ def prior_transform(estimator):
         return ours(estimator(random_state=seed).fit(path), log_likelihood)
 
     return method
-
-
-def centred(name, seed):
-    problem = make(name)[0]
-    log_density, grad = (Counted(function) for function in problem.centred)
-    path = GeometricPath(log_density, grad=grad, base=Gaussian(np.zeros(problem.n_dimensions), 9.0))
-    return ours(HAIS(random_state=seed).fit(path), log_density, grad)
 
 
 def at_mode(name, seed):
@@ -534,54 +496,6 @@ def pocomc(name, seed):
     return log_z, error, log_likelihood.n_points, {}
 
 
-@functools.cache
-def compiled_smc(name, n_leapfrog=10, n_moves=10):
-    import blackjax
-    from blackjax.smc import extend_params, resampling
-    from blackjax.smc.tuning.from_particles import inverse_mass_matrix_from_particles
-
-    problem = make(name)[0]
-    d = problem.n_dimensions
-
-    # HMC's masses are those of the particles, its step a half of what d dimensions allow
-    def parameters(inverse_masses):
-        fixed = {"step_size": 0.5 * d**-0.25, "num_integration_steps": n_leapfrog}
-        return extend_params(fixed | {"inverse_mass_matrix": inverse_masses})
-
-    def tuned(key, state, info):
-        return parameters(inverse_mass_matrix_from_particles(state.particles))
-
-    smc = blackjax.inner_kernel_tuning(
-        smc_algorithm=blackjax.adaptive_tempered_smc,
-        logprior_fn=lambda z: -0.5 * jnp.sum(z**2) - d * LOG_2PI / 2,
-        loglikelihood_fn=lambda z: problem.log_likelihood(jnp, z[np.newaxis])[0],
-        mcmc_step_fn=blackjax.hmc.build_kernel(),
-        mcmc_init_fn=blackjax.hmc.init,
-        resampling_fn=resampling.systematic,
-        mcmc_parameter_update_fn=tuned,
-        initial_parameter_value=parameters(jnp.ones(d)),
-        target_ess=0.5,
-        num_mcmc_steps=n_moves,
-    )
-    return smc.init, jax.jit(smc.step), n_leapfrog * n_moves
-
-
-def blackjax_smc(name, seed):
-    n_particles = times(1000)
-    init, step, n_gradients = compiled_smc(name)
-    key = jax.random.PRNGKey(seed)
-    key, first = jax.random.split(key)
-    state = init(jax.random.normal(first, (n_particles, make(name)[0].n_dimensions)))
-    log_z = 0.0
-    n_points = 0
-    while state.sampler_state.tempering_param < 1:
-        key, now = jax.random.split(key)
-        state, info = step(now, state)
-        log_z += float(info.log_likelihood_increment)
-        n_points += n_particles * (n_gradients + 1)
-    return log_z, np.nan, n_points, {}
-
-
 METHODS = {
     "explored": prior_transform(
         lambda **seed: ImportanceSampling(200_000, proposal="explored", tol=TARGET, **seed)
@@ -592,13 +506,11 @@ METHODS = {
     "SMC": prior_transform(SMC),
     "ParallelTempering": prior_transform(ParallelTempering),
     "HAIS, mode": at_mode,
-    "HAIS, centred": centred,
     "NUTS + BridgeSampling": bridge,
     "dynesty": dynesty,
     "nautilus": nautilus,
     "ultranest": ultranest,
     "pocomc": pocomc,
-    "blackjax SMC": blackjax_smc,
 }
 
 
@@ -607,9 +519,7 @@ def out_of_time(signal_number, frame):
 
 
 def run(problem, method, seed, target, limit):
-    if (problem, method) in late or (
-        method == "HAIS, centred" and make(problem)[0].centred is None
-    ):
+    if (problem, method) in late:
         return []
     truth = make(problem)[1]
     # processor time; again and again, as an exception is lost where it meets a callback
@@ -650,7 +560,7 @@ def report(records, target):
         off, stated = (np.sqrt(np.mean([each[k] ** 2 for each in fine])) for k in ("off", "error"))
         converged = [each for each in fine if each.get("converged", True)]
         n_points = np.mean([each["n_points"] for each in fine])
-        n_points *= ((off if np.isnan(stated) else stated) / target) ** 2
+        n_points *= (stated / target) ** 2
         seconds = np.median([each["seconds"] for each in fine])
         covered = sum(each["covers"] for each in converged)
         counts = f"{off:.3f}", f"{stated:.3g}", len(converged), covered
