@@ -237,13 +237,10 @@ def fresh(seed):
 
 
 # ---- mistakes: each gives a set of (rng, states, n, draws)
-def as_told(states, draws, factor=1.0, order=None):
+def as_told(states, draws, factor=1.0):
     u = factor * states.potentials(np.concatenate(draws))
-    if order is not None:
-        u = u[order]
     n = np.array([len(each) for each in draws])
-    log_z = states.log_z if order is None else states.log_z[order]
-    return Set(u, n, log_z[-1] - log_z[0])
+    return Set(u, n, states.log_z[-1] - states.log_z[0])
 
 
 def exchanged(rng, states, n, draws):
