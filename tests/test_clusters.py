@@ -15,7 +15,6 @@ from marks import large
 from sklearn.feature_extraction.text import HashingVectorizer
 
 from sklpf import AIS, BernoulliRBM, LatentDirichletAllocation, LeftToRight
-from sklpf.datasets import make_bars_corpus
 from sklpf.testing import check_parallel
 
 RBM = BernoulliRBM.from_parameters(np.eye(3, 4), np.zeros(4), np.zeros(3))  # known to all workers
@@ -64,16 +63,6 @@ def test_a_cluster_gives_the_bits_of_one_process(backend, make, monkeypatch):
     serial = fit(path)
     with parallel_config(backend=backend):
         np.testing.assert_array_equal(fit(path, n_jobs=2), serial)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_documents_on_a_cluster(backend):
-    X, topics, _ = make_bars_corpus(12, size=3, n_tokens=20, background=0.1, random_state=0)
-    options = {"partition_estimator": LeftToRight(20), "random_state": 0}
-    model = LatentDirichletAllocation.from_topics(topics, 0.3, **options)
-    serial = model.set_params(n_jobs=1).score_samples(X)
-    with parallel_config(backend=backend):
-        np.testing.assert_array_equal(model.set_params(n_jobs=2).score_samples(X), serial)
 
 
 # A queue that starts every job at once, on this machine.

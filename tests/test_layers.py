@@ -34,7 +34,7 @@ MODULES = sorted(f.relative_to(ROOT) for f in ROOT.rglob("*.py") if f != ROOT / 
 
 
 def rank(name):
-    """Place of a module or public name in the order: 'sklpf.programs._plan' has that of runs."""
+    """Place of a module or public name in the order: 'sklpf.paths._base' has that of paths."""
     parts = name.split(".")
     if len(parts) > 1 and parts[1] in ORDER:
         return ORDER.index(parts[1])
@@ -77,20 +77,3 @@ def test_what_learns_knows_no_path(module):
     names = {name for _, name in imports(code)}
     paths = ("sklpf.paths", "sklpf.partition")
     assert not {name for name in names if "._path" in name or name.startswith(paths)}
-
-
-@pytest.mark.parametrize("code", ["from sklpf.{} import x", "import sklpf.{}.x as m"])
-@pytest.mark.parametrize(
-    ("module", "imported", "found"),
-    [
-        ("programs/_plan.py", "partition._base", True),
-        ("programs/_plan.py", "models.rbm._path", True),
-        ("programs/_plan.py", "partition", True),
-        ("programs/_plan.py", "programs._programs", False),
-        ("_utils/random.py", "_utils.limits", False),
-        ("models/rbm/_model.py", "testing", True),
-        ("models/rbm/_model.py", "partition", False),
-    ],
-)
-def test_the_check_finds_what_it_should(module, imported, found, code):
-    assert bool(against_the_order(module, code.format(imported))) == found

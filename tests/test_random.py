@@ -98,27 +98,6 @@ def test_streams_of_blocks_steps_purposes_and_stages_share_no_number():
     assert len(starts) == len(streams)
 
 
-def test_a_stream_aside_draws_other_numbers_for_the_same_chains():
-    stream = Stream((1, 2), chain=5, step=3)
-    other = stream.of("memory")
-    assert (other.chain, other.step) == (5, 3)
-    assert other == stream.of("memory")
-    assert other.key != stream.key
-    n = 4000
-    uniforms = (stream_uniforms(one, n, FIRST) for one in (stream, other))
-    drawn = (one.generator().random(n) for one in (stream, other))
-    for first, second in (uniforms, drawn):
-        assert abs(np.corrcoef(first, second)[0, 1]) < 4.5 / np.sqrt(n)  # false alarm 7e-6
-
-
-def test_purposes_of_streams_never_cancel():
-    stream = Stream((1, 2))
-    purposes = ("memory", "renewal")
-    streams = [stream, *(stream.of(purpose) for purpose in purposes)]
-    streams += [other.of(purpose) for other in streams[1:] for purpose in purposes]
-    assert len({other.key for other in streams}) == 7
-
-
 def box_muller(n, d, keys, purpose):
     """Words 0 and 1 of every counter give lengths, 2 and 3 angles; the cosines come first, then the
     sines.

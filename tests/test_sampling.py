@@ -42,15 +42,6 @@ def test_resampling_takes_whole_rows_and_never_those_of_weight_zero():
     assert abs(counts[1] - 1000) < 4.9 * np.sqrt(750)  # binomial; a false alarm in 1e-6
 
 
-def test_the_same_random_state_gives_the_same_draws():
-    drawn = inverse_cdf_sample(stats.norm.ppf, 5, 3)
-    assert np.array_equal(drawn, inverse_cdf_sample(stats.norm.ppf, 5, 3))
-    assert not np.array_equal(drawn, inverse_cdf_sample(stats.norm.ppf, 5, 4))
-    many = np.arange(1000)
-    drawn, again = (importance_resample(many, 0 * many, 5, 3) for _ in range(2))
-    assert np.array_equal(drawn, again)
-
-
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [

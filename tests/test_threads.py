@@ -85,7 +85,6 @@ def by_dask(n_threads):
         yield lambda names: client.gather([client.submit(JOBS[n], pure=False) for n in names])
 
 
-# a search and its folds, in scikit-learn's threads, are in test_parallel.py
 QUICK = ["BoltzmannMachine", "FactorialMixture", "AIS", "HAIS", "BridgeSampling", "one model"]
 WAYS = [
     (in_threads, 4, QUICK * 2),

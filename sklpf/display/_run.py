@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 from scipy.stats import t as student_t
 
 from sklpf._utils.validation import as_float64, check_level
@@ -29,7 +29,7 @@ from sklpf.exploration import Cover
 from sklpf.partition import DrawsReport, PartitionResult, PopulationRun, Run
 from sklpf.partition.weights import ExploredRun
 from sklpf.programs import Draws
-from sklpf.uncertainty import effective_sample_size, pareto_tail
+from sklpf.uncertainty import effective_sample_size, log_mean_exp, pareto_tail
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -424,7 +424,7 @@ class RunDisplay(ResultDisplay):
             raise ValueError(
                 "log_weights must hold at least one finite number, and neither NaN nor +inf"
             )
-        mean = logsumexp(log_weights) - np.log(len(log_weights))
+        mean = log_mean_exp(log_weights)
         positive = log_weights[log_weights > -np.inf]
         effective = effective_sample_size(log_weights)
         label = f"{len(log_weights)} weights, {effective:.1f} effective"
@@ -510,8 +510,7 @@ def _of_run(run: Run | None, result: PartitionResult) -> dict[str, Any]:
         drawn["effective_shares"] = run.effective_sizes / run.log_weights.shape[1]
     draws, regions = run.draws, run.regions
     if draws is not None and regions is not None and len(regions.radii):
-        log_masses = regions.log_masses
-        log_means = logsumexp(log_masses, axis=1) - np.log(log_masses.shape[1])
+        log_means = log_mean_exp(regions.log_masses, axis=1)
         drawn["region_masses"] = np.exp(log_means - result.log_partition)
         inside = regions.contain(draws.points)
         drawn["region_shares"] = softmax(draws.log_weights) @ inside

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 from scipy.stats import chi2
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf.exploration._target import Coordinates
 from sklpf.paths import Density, Mixture, StudentT
+from sklpf.uncertainty import log_mean_exp
 
 SHARES = (0.85, 0.1, 0.05)  # of a proposal: of the fit, of one that is wider, and of the base
 _WIDER = 3.0  # in variance
@@ -141,7 +142,7 @@ class Cover:
 
     @property
     def _weights(self) -> Array:
-        return np.exp(self.fresh.log_weights - logsumexp(self.fresh.log_weights))
+        return softmax(self.fresh.log_weights)
 
     def sample(self, n: int, rng: np.random.Generator) -> Array:
         """Return n independent draws, shape (n, d)."""
@@ -158,7 +159,7 @@ class Cover:
         log_volume = self.coordinates.log_volume(u)
         log_base = self.base.log_density(x) + log_volume
         halves = [proposal.log_density(u, log_base) for proposal in self.proposals]
-        return log_mixture(np.array(halves)) - log_volume
+        return log_mean_exp(halves, axis=0) - log_volume
 
     def region_of(self, x: Array) -> Integers:
         """Return the region of each point: that of the part of the mixture that is densest there.
@@ -187,11 +188,6 @@ def smallest_basin(n_climbs: int) -> float:
     climbs meet with 95 %.
     """
     return 1 - 0.05 ** (1 / n_climbs) if n_climbs else 1.0
-
-
-def log_mixture(log_densities: Array) -> Array:
-    """Return the log of the mean of densities (K, n), shape (n,)."""
-    return logsumexp(log_densities, axis=0) - np.log(len(log_densities))
 
 
 def regions_of_parts(parts: Sequence[Any]) -> Integers:

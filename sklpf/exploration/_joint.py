@@ -7,7 +7,7 @@ from scipy.special import expit
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import systematic
-from sklpf.exploration._cover import Cover, FreshDraws, Proposal, log_mixture
+from sklpf.exploration._cover import Cover, FreshDraws, Proposal
 from sklpf.exploration._explorer import size
 from sklpf.exploration._target import Target
 from sklpf.uncertainty import effective_sample_size, log_mean_exp, standard_error
@@ -44,7 +44,7 @@ class JointDraws:
         self.log_base = target.log_base(self.u)
         self.log_f = target.log_density(self.u)
         halves = self._log_halves(self.u, self.log_base)
-        self.log_weights = self.log_f - log_mixture(halves)
+        self.log_weights = self.log_f - log_mean_exp(halves, axis=0)
         self.explorers = np.repeat(np.arange(len(proposals)), n)
         self.log_own = self.log_f - halves[self.explorers, np.arange(len(self.u))]
         self.log_z = float(log_mean_exp(self.log_weights))
@@ -53,7 +53,7 @@ class JointDraws:
 
     def log_density(self, u: Array, log_base: Array) -> Array:
         """Return the log density of the mixture of both, shape (n,), in nats."""
-        return log_mixture(self._log_halves(u, log_base))
+        return log_mean_exp(self._log_halves(u, log_base), axis=0)
 
     def _log_halves(self, u: Array, log_base: Array) -> Array:
         return np.array([each.log_density(u, log_base) for each in self.proposals])

@@ -100,6 +100,5 @@ __all__ = [
 
 # Shared with other folders.
 # isort: split
-from sklpf.partition._base import EXECUTION_PARAMETERS  # noqa: F401
-from sklpf.partition._default import default_estimator  # noqa: F401
+from sklpf.partition._base import EXECUTION_PARAMETERS, default_estimator  # noqa: F401
 from sklpf.partition.checks.missed_mass import regions_to_cover  # noqa: F401

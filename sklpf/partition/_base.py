@@ -1,4 +1,6 @@
-"""PartitionEstimator: what all estimators of log Z share. A new one is one file with one class."""
+"""PartitionEstimator: what all estimators of log Z share, and the one that a path has by default. A
+new one is one file with one class.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +35,11 @@ from sklpf._utils.validation import (
     Versioned,
     at_least,
 )
-from sklpf._utils.warnings import Alarm, warn
+from sklpf._utils.warnings import warn
 from sklpf.partition._path_rows import each_row, estimate_rows
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import has_not_mixed, raised
-from sklpf.partition.checks import CHECKS, Finding, Findings, Work, collect
+from sklpf.partition.checks import CHECKS, Finding, Findings, Judgement, Work
 from sklpf.partition.checks.missed_mass import regions_to_cover
 from sklpf.paths import Memory, Path, has, is_own_density
 from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs, thinned
@@ -228,7 +230,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
     def _run(self, path: Path, seed: int) -> Run:
         """The run that _sample leaves, with what checks have found before and after it."""
         self._look_from_base(path, seed)
-        before = collect(CHECKS, Work(path, seed)) if self._is_checked else {}
+        before = _collect(Work(path, seed), {}) if self._is_checked else {}
         run = self._with_reading_options(self._sample(path, seed))
         return self._with_findings(path, seed, run, before)
 
@@ -258,9 +260,8 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
             return run
         move = self._move_from_target(path, run)
         work = Work(path, seed, run, move, getattr(self, "n_jobs", None))
-        return replace(
-            run, findings=collect(CHECKS, work, {**(before or {}), **(run.findings or {})})
-        )
+        known = {**(before or {}), **(run.findings or {})}
+        return replace(run, findings=_collect(work, known))
 
     def _move_from_target(self, path: Path, run: Run) -> Transition | None:
         """The move of reverse chains from regions, where their weights say what these add."""
@@ -470,6 +471,19 @@ class SamplingEstimator(PartitionEstimator):
     _parameter_constraints = SAMPLING
 
 
+def _collect(work: Work, known: Findings) -> dict[str, Finding]:
+    """Findings that are known, and those of all other checks that can look already."""
+    findings = dict(known)
+    for name, check in CHECKS.items():
+        can_look = work.run is not None or not check.needs_run
+        if name in findings or not can_look or not has(work.path, *check.requires):
+            continue
+        finding = check.collect(work)
+        if finding is not None:
+            findings[name] = finding
+    return findings
+
+
 @dataclass(frozen=True, kw_only=True)
 class SecondTry(Finding):
     """There were several runs; this is one of them, and these are the evaluations of the others.
@@ -482,7 +496,7 @@ class SecondTry(Finding):
 
     first_log_partition: float | None = None
 
-    def judge(self, run: Run, result: PartitionResult) -> tuple[Sequence[Alarm], dict[str, Any]]:
+    def judge(self, run: Run, result: PartitionResult) -> Judgement:
         first = self.first_log_partition
         return self.alarms, {} if first is None else {"first_try": first}
 
@@ -546,6 +560,21 @@ def _one_of(runs: Sequence[Any], place: int, **found: Any) -> Any:
         sweeps=run.sweeps | {"other tries": sum(each.n_sweeps for each in others)},
         findings={**run.findings, "second_try": second_try},
     )
+
+
+def default_estimator(path: Path) -> PartitionEstimator | None:
+    """Return `Exact` where log Z has a closed form, `LeftToRight` where there are filters, `Exact`
+    for at most 2^20 states, else the path's own `default_estimator`; None where nothing follows.
+    """
+    from sklpf.partition import Exact, LeftToRight  # which extend the class above
+
+    if has(path, "closed_log_partition"):
+        return Exact()
+    if has(path, "left_to_right"):
+        return LeftToRight()
+    if has(path, "enumerate_block") and path.log2_states <= 20:  # about a second
+        return Exact()
+    return path.default_estimator() if has(path, "default_estimator") else None
 
 
 def evaluations_of_own_densities(path: Path) -> ValueError:

@@ -32,13 +32,8 @@ from sklpf._utils.tables import (
 from sklpf._utils.validation import check_level
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import DIAGNOSTICS
-from sklpf.partition.alarms import (
-    raised,
-    single_state_alarms,
-    threshold,
-)
-from sklpf.partition.checks import judge
-from sklpf.partition.checks._finding import Findings
+from sklpf.partition.alarms import raised, rounding_alarms, single_state_alarms, threshold
+from sklpf.partition.checks import Findings
 from sklpf.paths import Regions
 from sklpf.programs import NO_ROUNDS, Draws
 from sklpf.uncertainty import effective_sample_size, pareto_shape
@@ -625,10 +620,44 @@ class Run(Fields):
         PartitionResult
         """
         with reading():
-            return judge(self, self._read())
+            return self.judge(self._read())
 
     def _read(self) -> PartitionResult:
         raise NotImplementedError(f"{type(self).__name__} must define _read()")
+
+    def judge(self, result: PartitionResult) -> PartitionResult:
+        """Return a result with the alarms and the numbers of what checks have found.
+
+        Parameters
+        ----------
+        result : PartitionResult
+            What the run says by itself.
+
+        Returns
+        -------
+        PartitionResult
+        """
+        alarms = list(result.alarms)
+        diagnostics = dict(result.diagnostics)
+        findings = (self.findings or {}).values()
+        for finding in findings:
+            raised, numbers = finding.judge(self, result)
+            alarms += raised
+            diagnostics |= numbers
+        n_failed = sum(finding.n_failed for finding in findings)
+        if n_failed:
+            diagnostics["failed_evaluations"] = n_failed
+        if self.base:
+            diagnostics["base"] = self.base
+        alarms += self.earlier_alarms
+        alarms += rounding_alarms(result.log_partition, self.log_f_rounding)
+        n_evaluations = sum(finding.n_evaluations for finding in findings)
+        return replace(
+            result,
+            alarms=tuple(dict.fromkeys(alarms)),
+            diagnostics=diagnostics,
+            check_evaluations=None if self.findings is None else n_evaluations,
+        )
 
     def conclude(
         self,
@@ -733,21 +762,3 @@ def move_diagnostics(run: Any) -> dict[str, Any]:
     if run.pilot is not None:
         found["step_sizes"] = run.pilot.step(run.ladder)
     return found
-
-
-def single_result(name: str, given: object, remedy: str) -> PartitionResult:
-    """The result of a fitted estimator, of a run, or as it is given; an error names what is none,
-    or has rows.
-    """
-    result = getattr(given, "result_", given)
-    if isinstance(result, Run):
-        result = result.read()
-    if not isinstance(result, PartitionResult):
-        raise TypeError(
-            f"{name} must be a fitted estimator of log Z, its run_ or its result_, got"
-            f" {type(given).__name__}: PartitionResult(method, log_partition, std_error) makes a"
-            " result of two numbers"
-        )
-    if np.ndim(result.log_partition):
-        raise ValueError(f"{name} has a log Z for each of {len(result.log_partition)} rows{remedy}")
-    return result

@@ -85,6 +85,7 @@ from sklpf.paths._geometric import (  # noqa: F401
     CompiledDensityPath,
     coordinates_of_rows,
     is_own_density,
+    require_own_density,
 )
 from sklpf.paths._mixture_fit import (  # noqa: F401
     DEGREES_OF_FREEDOM,

@@ -44,6 +44,7 @@ from sklpf.paths._functions import (
     values_of_shape,
 )
 from sklpf.paths._regions import Regions, find_regions
+from sklpf.uncertainty import log_mean_exp
 
 # widths of base draws at which densities are compared
 _PROBED = np.repeat([1.0, 3.0, 30.0, 1e3], 8)
@@ -324,9 +325,8 @@ class GeometricPath(PointsPath):
         if self.bounds.has_sides:  # what can be truncated
             covariances = [np.diag(covariance) for covariance in covariances]
         found = [Gaussian(*each) for each in zip(centres, covariances)]
-        log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
-        shares = np.maximum(softmax(log_masses), 0.01)
-        base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
+        shares = np.maximum(softmax(log_mean_exp(regions.log_masses, axis=1)), 0.01)
+        base = Mixture([self.base, *found], [1.0, *(shares / shares.sum())])
         chosen = self.base_chosen
         if chosen:
             chosen += ", and Gaussians at regions that it missed"
@@ -352,10 +352,6 @@ class GeometricPath(PointsPath):
         path.grad_base = None
         path.base_chosen = chosen
         return path
-
-    def _base_to_mix(self) -> Any:
-        """The base as a component of a `Mixture`."""
-        return self.base
 
     def _of_draws(self, regions: Regions) -> Regions:
         """Regions in the coordinates of a run's draws, which are rows where the path has them."""
@@ -617,6 +613,15 @@ class CompiledDensityPath(CompiledPrograms, GeometricPath):
 def is_own_density(path: Path) -> TypeGuard[GeometricPath]:
     """Return whether a path leads to a user's own density on R^d, no model's, which has rows."""
     return isinstance(path, GeometricPath) and not has(path, "rows")
+
+
+def require_own_density(path: Path, who: str) -> None:
+    """Raise TypeError, with the name of what needs it, where `is_own_density` is False."""
+    if not is_own_density(path):
+        raise TypeError(
+            f"{who} needs a density of your own on R^d, a GeometricPath, got a"
+            f" {type(path).__name__}: take AIS or SMC"
+        )
 
 
 def coordinates_of_rows(path: GeometricPath) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import Stream
+from sklpf._utils.warnings import Alarm
 from sklpf.paths._box import Box
 from sklpf.paths._regions import Regions
 
@@ -57,6 +58,8 @@ class OptionalMethods:
         Number d of dimensions, with `position`.
     bounds : Box
         The region that holds all points, with `position`.
+    tail_alarms : tuple of Alarm or None
+        What is known of the tails of a `GeometricPath`; None: the check of tails measures them.
     parameter_shapes : dict of str to tuple of int
         Shape of every named parameter; () is a number. With `constrain`.
     packed : NamedTuple or None
@@ -76,6 +79,7 @@ class OptionalMethods:
     base_log_partition: float | None
     n_dimensions: int
     bounds: Box
+    tail_alarms: tuple[Alarm, ...] | None
     parameter_shapes: Mapping[str, tuple[int, ...]]
     packed: Any
     n_rows: int | None

@@ -19,15 +19,18 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
 from sklpf._utils.tables import Fields
 from sklpf.programs._draws import Draws, concatenate_draws, no_draws, points_of
-from sklpf.programs._plan import blocks_of_groups
 from sklpf.programs._programs import (
     Chains,
     LevelSums,
     apart,
+    blocks_of_groups,
     chain_groups,
     concatenate_chains,
     with_base_renewed,
 )
+
+# a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
+NO_ROUNDS = np.empty((0, 3))
 
 
 class Samples(NamedTuple):
@@ -220,6 +223,22 @@ class _Carry(NamedTuple):
     own: tuple  # what this kind of round counts besides
     sums: LevelSums  # `pairs` and `levels` have a first axis for the halves, `vectors` are log q
     draws: Draws
+
+
+def doubling(n: int, shortest: int) -> list[int]:
+    """Lengths of rounds that add up to n: the last takes half, the one before a quarter, … and the
+    first the rest.
+    """
+    lengths = []
+    while n // 2 >= shortest:
+        lengths.append(n - n // 2)
+        n //= 2
+    return [n, *lengths[::-1]]
+
+
+def with_round(history: NDArray, log_partition: float, std_error: float, n_sweeps: int) -> Array:
+    """The history with one more round."""
+    return np.vstack([history, [log_partition, std_error, n_sweeps]])
 
 
 def halves(n_steps: int, length: int) -> list[int]:

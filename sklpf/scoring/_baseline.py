@@ -155,14 +155,6 @@ def new_baseline(model: Any) -> Any:
     return GaussianBaseline()
 
 
-class RowsBaseline(NamedTuple):
-    """A baseline's log-likelihoods of the rows that a model has scored."""
-
-    name: str
-    values: Array  # (n,) log-likelihoods in nats
-    remedy: str  # what to change about a model that is worse
-
-
 class BaselineScore(NamedTuple):
     """A baseline's mean log-likelihood of the rows that a score is of.
 
@@ -208,39 +200,30 @@ class BaselineScore(NamedTuple):
         )
 
 
-def compare_with_baseline(
-    values: Array,
-    above: float,
-    baseline: RowsBaseline | None,
-    level: float = 0.95,
-    *,
-    # probability of the interval that must exclude that a model is as good
-    certain: float = 0.9973,
-    negligible: float = 0.005,  # nats, half of the last decimal of the sentence
-) -> BaselineScore | None:
-    """Compare log-likelihoods of rows with those of the baseline, which are paired.
+class RowsBaseline(NamedTuple):
+    """A baseline's log-likelihoods of the rows that a model has scored."""
 
-    Parameters
-    ----------
-    values : ndarray of shape (n,)
-        By the model, in nats.
-    above : float
-        How far the error of log Z reaches above their mean, with the probability `level`.
-    baseline : RowsBaseline or None
-        Of the same rows.
-    level : float, default=0.95
+    name: str
+    values: Array  # (n,) log-likelihoods in nats
+    remedy: str  # what to change about a model that is worse
 
-    Returns
-    -------
-    BaselineScore or None
-        None without a baseline.
-    """
-    if baseline is None:
-        return None
-    gains = values - baseline.values
-    is_better = False
-    if len(gains) > 1 and np.all(np.isfinite(gains)):
-        half = Variance(gains.var(ddof=1) / len(gains), len(gains) - 1).half_width(certain)
-        wider = norm.ppf(0.5 + certain / 2) / norm.ppf(0.5 + level / 2)
-        is_better = bool(gains.mean() + np.hypot(half, wider * above) < -negligible)
-    return BaselineScore(baseline.name, float(baseline.values.mean()), is_better, baseline.remedy)
+    def compare(
+        self,
+        values: Array,
+        above: float,
+        level: float = 0.95,
+        *,
+        # probability of the interval that must exclude that a model is as good
+        certain: float = 0.9973,
+        negligible: float = 0.005,  # nats, half of the last decimal of the sentence
+    ) -> BaselineScore:
+        """Compare with log-likelihoods of the same rows by the model, (n,), whose mean has an error
+        of log Z that reaches so far above it with the probability `level`.
+        """
+        gains = values - self.values
+        is_better = False
+        if len(gains) > 1 and np.all(np.isfinite(gains)):
+            half = Variance(gains.var(ddof=1) / len(gains), len(gains) - 1).half_width(certain)
+            wider = norm.ppf(0.5 + certain / 2) / norm.ppf(0.5 + level / 2)
+            is_better = bool(gains.mean() + np.hypot(half, wider * above) < -negligible)
+        return BaselineScore(self.name, float(self.values.mean()), is_better, self.remedy)

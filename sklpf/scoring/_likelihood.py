@@ -46,12 +46,7 @@ from sklpf.partition import (
 )
 from sklpf.partition.alarms import raised, threshold
 from sklpf.paths import has
-from sklpf.scoring._baseline import (
-    BaselineScore,
-    RowsBaseline,
-    compare_with_baseline,
-    new_baseline,
-)
+from sklpf.scoring._baseline import BaselineScore, RowsBaseline, new_baseline
 from sklpf.scoring._scored import Scored, ScoreInterval, check_interval, interval_of
 
 log_warning = logging.getLogger("sklpf").warning
@@ -145,9 +140,8 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         """
         scored = self._scored(X)
         mean = float(scored.values.mean())
-        self._say_if_worse(
-            compare_with_baseline(scored.values, scored.above, scored.baseline), mean
-        )
+        if scored.baseline is not None:
+            self._say_if_worse(scored.baseline.compare(scored.values, scored.above), mean)
         return mean
 
     @named_by_model
@@ -173,7 +167,8 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
             ways.
         """
         interval = interval_of(self._scored(X, level), level)
-        self._say_if_worse(interval.baseline, interval.mean)
+        if interval.baseline is not None:
+            self._say_if_worse(interval.baseline, interval.mean)
         return interval
 
     # -- the baseline
@@ -206,9 +201,9 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
             remedies.append("take correlations out of X by PCA(whiten=True)")
         return ", or ".join(remedies) or "train it on rows like these"
 
-    def _say_if_worse(self, baseline: BaselineScore | None, score: float) -> None:
+    def _say_if_worse(self, baseline: BaselineScore, score: float) -> None:
         """Warn once of a model that is worse than its baseline."""
-        message = "" if baseline is None else baseline.sentence(score, self._unit)
+        message = baseline.sentence(score, self._unit)
         if message and self.on_nonconvergence == "nan":
             log_warning(message)
         elif message:
@@ -357,26 +352,29 @@ def impossible(log_probabilities: Array, std_error: Any) -> str | None:
     return str(alarm)
 
 
-def report(model: Any, message: str) -> None:
+def report(
+    model: Any,
+    message: str,
+    error: type[Exception] = RuntimeError,
+    category: type[Warning] = ConvergenceWarning,
+) -> None:
     """Do what the model's `on_nonconvergence` says about numbers that are not trusted."""
     if model.on_nonconvergence == "raise":
-        raise RuntimeError(message)
+        raise error(message)
     if model.on_nonconvergence == "nan":
         log_warning(message)
     else:
-        warn(message, ConvergenceWarning)
+        warn(message, category)
 
 
-def report_rows(model: Any, message: str) -> None:
-    """Do what the model's `on_nonconvergence` says about rows that have no likelihood, which no
-    longer run would give them.
+def report_impossible(model: Any, possible: Booleans) -> str:
+    """Report rows that have no likelihood, which no longer run would give them, and return the
+    sentence.
     """
-    if model.on_nonconvergence == "raise":
-        raise ValueError(message)
-    if model.on_nonconvergence == "nan":
-        log_warning(message)
-    else:
-        warn(message)
+    n = f"{np.sum(~possible)} of {len(possible)}"
+    sentence = f"{n} rows of X have no likelihood: {model._impossible}"
+    report(model, sentence, ValueError, UserWarning)
+    return sentence
 
 
 # -- one log Z
@@ -541,10 +539,9 @@ class LogLikelihoodMixin(ScoredModel):
         n = len(log_f)
         if level is not None:
             check_interval(n, level)
-        without = f"{np.sum(~possible)} of {n} rows of X have no likelihood: {self._impossible}"
         if not possible.any():  # whatever log Z is, which takes time
-            report_rows(self, without)
-            return Scored(np.full(n, np.nan), below=0.0, above=0.0, reasons=(without,))
+            refused = report_impossible(self, possible)
+            return Scored(np.full(n, np.nan), below=0.0, above=0.0, reasons=(refused,))
 
         result = self._partition().result_
         log_partition = result.log_partition
@@ -563,8 +560,7 @@ class LogLikelihoodMixin(ScoredModel):
         for sentence in reasons:
             report(self, sentence)
         if not possible.all():
-            reasons.append(without)
-            report_rows(self, without)
+            reasons.append(report_impossible(self, possible))
         usable = possible & (reason is None or self.on_nonconvergence != "nan")
 
         low, high = result.interval(0.95 if level is None else level)
@@ -626,14 +622,7 @@ class RowLikelihoodMixin(ScoredModel):
         path, possible = self._targets(X)
         if level is not None:
             check_interval(path.n_rows, level)
-        reasons: tuple[str, ...] = ()
-        if not possible.all():
-            refused = (
-                f"{np.sum(~possible)} of {len(possible)} rows of X have no likelihood:"
-                f" {self._impossible}"
-            )
-            reasons = (refused,)
-            report_rows(self, refused)
+        reasons = () if possible.all() else (report_impossible(self, possible),)
 
         result = self._row_partition(path).result_
         values = result.log_partition

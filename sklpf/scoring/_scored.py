@@ -11,7 +11,7 @@ import numpy as np
 from sklpf._utils.numbers import Array
 from sklpf._utils.tables import Readable, Rows, decimals, from_to, imported
 from sklpf._utils.validation import check_level
-from sklpf.scoring._baseline import BaselineScore, RowsBaseline, compare_with_baseline
+from sklpf.scoring._baseline import BaselineScore, RowsBaseline
 from sklpf.uncertainty import Variance
 
 
@@ -265,7 +265,7 @@ def interval_of(scored: Scored, level: float) -> ScoreInterval:
     if np.isfinite(mean):
         with np.errstate(over="ignore"):  # of rows outside the domain
             half = Variance(values.var(ddof=1) / n, n - 1).half_width(level)
-        against = compare_with_baseline(values, above, baseline, level)
+        against = None if baseline is None else baseline.compare(values, above, level)
     else:
         against = None
         reasons = reasons or (f"the mean is {mean}, since some rows have the likelihood 0",)

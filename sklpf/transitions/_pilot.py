@@ -20,7 +20,7 @@ from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.validation import INSIDE_0_1, POSITIVE
 from sklpf.paths import COVER, Path, n_chains, read_only, shrunk_covariance, take
 from sklpf.transitions._base import Transition, batch_rows
-from sklpf.uncertainty import log_mean_exp
+from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 
 class Pilot(NamedTuple):
@@ -294,8 +294,7 @@ def next_beta(gain: Array, beta: float, share: float, log_weights: Array | None 
     here = 0.0 if log_weights is None else log_weights[np.isfinite(gain)]
 
     def effective(step):
-        there = here + step * finite
-        return np.exp(2 * _log_sum_exp(there) - _log_sum_exp(2 * there))
+        return effective_sample_size(here + step * finite)
 
     low, high = 0.0, 1 - beta
     if not len(finite) or effective(high) >= needed:
@@ -306,15 +305,6 @@ def next_beta(gain: Array, beta: float, share: float, log_weights: Array | None 
         middle = (low + high) / 2
         low, high = (middle, high) if effective(middle) >= needed else (low, middle)
     return min(1.0, max(beta + low, np.nextafter(beta, 2)))
-
-
-def _log_sum_exp(values):
-    """The log of a sum of exponentials; of a few numbers much sooner than SciPy's."""
-    largest = values.max()
-    is_largest = values == largest
-    others = np.exp(np.where(is_largest, -np.inf, values - largest))
-    n_largest = np.count_nonzero(is_largest)
-    return np.log1p(others.sum() / n_largest) + np.log(n_largest) + largest
 
 
 def root_of(points, slopes, metric, bounds):

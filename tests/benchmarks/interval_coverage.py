@@ -77,8 +77,8 @@ from sklpf.partition import (
     SteppingStone,
     ThermodynamicIntegration,
     WangLandau,
+    default_estimator,
 )
-from sklpf.partition._default import default_estimator
 from sklpf.paths import has
 from sklpf.transitions import HMC, RandomWalk
 

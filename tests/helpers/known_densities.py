@@ -103,8 +103,6 @@ def make_density_problem(kind: str, random_state: int = 0, *, compiled: bool = F
 
 
 # -- densities and gradients at points x (n, d), as numba takes them
-
-
 def _gaussian(x, mean, root):
     """Root R is transposed: precision R R', a vector where it is diagonal."""
     return -0.5 * np.sum(((x - mean) @ root) ** 2, axis=1)
@@ -205,8 +203,6 @@ def _logistic_grad(x, design, log_norm):
 
 
 # -- exact draws
-
-
 def _draw_gaussian(mean, factor, n, rng):
     return mean + rng.standard_normal((n, len(mean))) @ factor.T
 
@@ -244,8 +240,6 @@ def _draw_beta(a, b, n, rng):
 
 
 # -- targets and their bases
-
-
 def _both(log_density, grad, *constants) -> tuple[_Function, _Function]:
     return _Function(log_density, *constants), _Function(grad, *constants)
 

@@ -16,7 +16,7 @@ from sklpf import (
     LinearGenerativeModel,
     compare,
 )
-from sklpf.scoring._baseline import GaussianBaseline, RowsBaseline, compare_with_baseline
+from sklpf.scoring._baseline import GaussianBaseline, RowsBaseline
 
 RNG = np.random.default_rng(0)
 BITS = (RNG.random((300, 6)) < [0.1, 0.3, 0.5, 0.7, 0.9, 0.5]).astype(float)
@@ -137,7 +137,7 @@ def test_whether_a_model_is_worse_does_not_depend_on_the_level_of_its_interval(m
     values = mean + 1e-3 * np.random.default_rng(0).normal(size=100)
     baseline = RowsBaseline("independent columns", np.zeros(100), "")
     found = [
-        compare_with_baseline(values, 0.1 * norm.ppf(0.5 + level / 2), baseline, level).is_better
+        baseline.compare(values, 0.1 * norm.ppf(0.5 + level / 2), level).is_better
         for level in (0.5, 0.95, 0.999)
     ]
     assert found == [mean == -0.4] * 3

@@ -289,8 +289,6 @@ def test_an_interrupted_comparison_goes_on(tmp_path):
 
 
 # ---- pipelines and rows
-
-
 def test_densities_of_scikit_learn_are_candidates():
     """Each fit's mean is that of scikit-learn's own `score` on the rows that its split left out."""
     rows = np.random.default_rng(0).normal(size=(80, 2)) @ np.array([[1.0, 0.5], [0.0, 0.3]])

@@ -183,8 +183,6 @@ def test_the_size_of_what_was_learned_can_not_be_set(model, X):
 
 
 # ---- the same bits everywhere
-
-
 @pytest.mark.parametrize(
     "model",
     [

@@ -204,8 +204,6 @@ def test_values_of_rows_are_never_tolerated(fitted, caplog):
 
 
 # ---- bounds are no estimates
-
-
 @pytest.mark.parametrize("statement", ["lower bound", "conservative, not a bound"])
 def test_numbers_that_are_no_estimates_are_not_trusted(fitted, statement):
     model, X = fitted
@@ -221,8 +219,6 @@ def test_numbers_that_are_no_estimates_are_not_trusted(fitted, statement):
 
 
 # ---- probabilities that sum to more than 1
-
-
 @pytest.mark.parametrize(("shift", "warned"), [(0.0, False), (0.03, False), (0.1, True)])
 def test_probabilities_of_all_documents_of_a_length_sum_to_one(shift, warned):
     topics = [[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]

@@ -173,8 +173,6 @@ def test_draws_of_our_own_runs(estimator):
 
 
 # -- alarms
-
-
 def test_draws_of_a_run_that_did_not_converge():
     """A bridge from them may agree with itself; the run's alarm goes with its draws."""
     path = make_density_problem("two gaussians 10-D").path
@@ -207,8 +205,6 @@ def test_repeated_draws_in_any_order_count_once():
 
 
 # -- other orders
-
-
 def ensemble():
     """16 AR(1) walkers (n_walkers, n_steps, d) of a normal density, and its log density."""
     return autoregressive(0.9, (16, 250, 3)), lambda x: -0.5 * np.sum(x**2, axis=1)
@@ -261,8 +257,6 @@ def test_checks_without_gradients_take_no_more_points_than_the_run_in_many_dimen
 
 
 # -- errors
-
-
 @pytest.mark.parametrize(
     ("draws", "error", "sentence"),
     [

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from convergence import may_not_converge
 from densities import PATHS
-from known_densities import make_density_problem
 from scipy.special import log_ndtr
 from sklearn.base import clone
 
-from sklpf import AIS, HAIS, GeometricPath
+from sklpf import AIS, GeometricPath
 from sklpf.transitions import HMC, RandomWalk
 
 PLANE_LOG_Z = float(np.log(2 * np.pi * 0.6))
@@ -60,17 +59,3 @@ def test_weights_with_a_tuned_move_are_unbiased():
         runs = [clone(ais).set_params(random_state=s).fit(Plane()).run_ for s in range(20)]
     ratios = [np.mean(np.exp(run.forward - PLANE_LOG_Z)) for run in runs]
     assert abs(np.mean(ratios) - 1) < 5 * np.std(ratios, ddof=1) / np.sqrt(20)
-
-
-# ---- diagnostics
-def test_diagnostics_say_what_the_moves_did():
-    path = make_density_problem("laplace 6-D").path.with_ladder([0, 1])
-    path.n_moves_per_segment = 10
-    move = HMC(metric="diag", n_leapfrog=2, half_life=3.0)
-    fitted = HAIS(150, 60, transition=move, random_state=0).fit(path)
-    acceptance, steps = (fitted.result_.diagnostics[name] for name in ("acceptance", "step_sizes"))
-    assert acceptance.shape == steps.shape == (60,)
-    assert np.isnan(acceptance[0])
-    assert np.all((acceptance[1:] > 0.65) & (acceptance[1:] < 0.95))
-    assert np.all((steps > 0.1) & (steps < 2))
-    assert fitted.result_.n_sweeps == 150 * 59 + 37 * 159 + fitted.run_.pilot.n_moves

@@ -80,11 +80,3 @@ def test_bad_proposals_are_refused():
     narrow = [stats.expon(), stats.norm(0, 2)]
     with pytest.raises(ValueError, match="base has density 0 at"):
         fit(PATH, proposal=narrow)
-
-
-def test_a_base_that_misses_the_target_altogether():
-    def far(x):
-        return np.where(np.abs(x[:, 0] - 100) < 1, 0.0, -np.inf)
-
-    with pytest.raises(ValueError, match="none of 64 draws of the base has mass at the target"):
-        fit(GeometricPath(far, base=Gaussian(0.0, 1.0)))

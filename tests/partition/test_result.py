@@ -14,7 +14,7 @@ from sklpf import (
     ParallelTempering,
     compare,
 )
-from sklpf.partition import Alarm, PartitionResult
+from sklpf.partition import PartitionResult
 
 RNG = np.random.default_rng(0)
 RBM = BernoulliRBM.from_parameters(RNG.normal(size=(5, 6)), np.zeros(6), np.zeros(5))
@@ -39,12 +39,6 @@ def test_what_is_exact_but_for_rounding_shows_no_digits_of_it(value):
     result = PartitionResult("Exact", value, off, statement="enclosed")
     assert f"log Z = {value:.6f}, converged" in repr(result)
     assert "= 1.00000000 ± 0.00000023" in repr(PartitionResult("AIS", 1.0, 2.3e-7))
-
-
-def test_reasons_are_in_the_summary_and_in_the_line():
-    result = PartitionResult("AIS", 1.0, 0.5, alarms=(Alarm("few", "too few weights count"),))
-    assert "too few weights count" in result.summary()
-    assert "not converged: too few weights count" in repr(result)
 
 
 def test_a_repr_is_one_short_line(tempering, rows):

@@ -175,9 +175,6 @@ def test_simulated_tempering_shows_the_number_of_bar(tempering):
     assert shown["bar_std_error"] == pytest.approx(again.log_partition_std_error_, rel=1e-9)
 
 
-# ---- all together
-
-
 # ---- what can't be read
 @pytest.mark.parametrize("method", [BAR(), LevelProcess()], ids=str)
 def test_what_no_method_can_read(method, exchange):
@@ -228,8 +225,6 @@ def test_the_error_of_quadrature_is_in_the_standard_error(exchange):
 
 
 # ---- what must not be trusted
-
-
 @may_not_converge()
 def test_an_integral_whose_error_is_not_known_is_not_trusted():
     path = make_rbm_problem("easy").path

@@ -204,8 +204,6 @@ def test_an_interrupted_run_goes_on(tmp_path):
 
 
 # ---- what is wrong is said in one sentence
-
-
 def test_a_bad_row_is_named():
     with pytest.raises(ValueError, match="row 2: log_f gave values that are not finite"):
         AIS(20, 30).fit(Coins([0.0, 1.0, np.nan, 2.0]))
@@ -249,8 +247,6 @@ def test_an_acceptance_far_from_the_target_is_no_convergence(simulated, noise, p
 
 
 # ---- tol
-
-
 def test_a_tol_that_is_missed_is_said():
     hais = HAIS(20, 40, tol=0.01, random_state=0)
     with pytest.warns(ConvergenceWarning, match="with 40 levels is above tol: raise n_temp"):

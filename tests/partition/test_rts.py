@@ -19,8 +19,6 @@ T_BOUND = 4.8
 
 
 # ---- values
-
-
 def test_given_ladder_and_prior_stay():
     ladder, prior = np.array([0.0, 0.1, 0.4, 1.0]), np.array([1.0, 2.0, 3.0, 4.0])
     problem = make_rbm_problem("easy")

@@ -65,12 +65,7 @@ def test_wrong_states_at_some_beta_disagree_with_their_average(fitted):
     assert any("averaged at each beta" in alarm.seen for alarm in wrong.alarms)
 
 
-# ---- runs
-
-
 # ---- bad input
-
-
 @pytest.mark.parametrize("wall", [0.0, -3.0])
 def test_refuses_a_base_that_draws_points_without_mass(wall):
     """Half of the base's draws, and one of 740, at which log Z jumps at beta = 0."""

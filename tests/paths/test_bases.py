@@ -180,16 +180,6 @@ def test_at_mode_finds_a_gaussian(d, with_grad, rng):
     assert_allclose(base.covariance, 2 * covariance, atol=1e-4 * np.max(covariance))
 
 
-@pytest.mark.parametrize("with_grad", [True, False])
-def test_at_mode_does_not_depend_on_units(with_grad, rng):
-    mean, covariance, log_density, grad = correlated_gaussian(3, rng)
-    units = np.array([1e-4, 1, 1e4])
-    scaled = (lambda x: grad(x / units) / units) if with_grad else None
-    base = Gaussian.at_mode(lambda x: log_density(x / units), mean * units, grad=scaled)
-    found = base.covariance / np.outer(units, units)
-    assert_allclose(found, covariance, rtol=1e-4, atol=1e-4)
-
-
 @pytest.mark.parametrize("start", [1e-3, 0.5, 30, 1000])
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_at_mode_where_the_log_density_is_nan_outside_its_support(start):
@@ -229,13 +219,6 @@ def test_at_mode_says_when_there_is_none(log_density, start, message):
 def test_at_mode_notices_a_wrong_gradient():
     with pytest.raises(ValueError, match=f"no mode .* was found, as it still rises .*: {INSTEAD}"):
         Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [3.0, 1.0], grad=lambda x: -2 * x - 5)
-
-
-def test_at_mode_checks_what_functions_return():
-    with pytest.raises(ValueError, match=r"log_density must give shape \(1,\) .* of one point"):
-        Gaussian.at_mode(lambda x: -np.sum(x**2), [0.0, 0.0])
-    with pytest.raises(ValueError, match=r"grad must give shape \(1, 2\) .*, got \(2,\)"):
-        Gaussian.at_mode(lambda x: -np.sum(x**2, axis=1), [0.0, 0.0], grad=lambda x: -2 * x[0])
 
 
 # conversions
@@ -304,8 +287,3 @@ FINITE = "must be free of NaN and infinite numbers"
 def test_messages(make, arguments, message):
     with pytest.raises((TypeError, ValueError), match=f"^{message}"):
         make(*arguments)
-
-
-def test_the_factor_of_a_mode_is_checked():
-    with pytest.raises(ValueError, match="^factor must be positive and finite, between .*, got -1"):
-        Gaussian.at_mode(abs, [0.0], factor=-1)

@@ -13,7 +13,6 @@ from scipy.special import ndtri
 from sklpf import SMC, Gaussian, GeometricPath, Mixture, ProductOfExperts, Uniform
 from sklpf.interop import from_prior_transform
 from sklpf.partition import Draws, PartitionResult, Run
-from sklpf.partition.checks import judge
 from sklpf.partition.checks.missed_mass import MissedMass
 from sklpf.paths import Stream, stream_key
 
@@ -27,7 +26,7 @@ def stream(key=0):
 
 def alarms_of(regions, draws, log_partition, std_error):
     run = Run(findings={"missed_mass": MissedMass(regions=regions)}, draws=draws)
-    return judge(run, PartitionResult("", log_partition, std_error)).alarms
+    return run.judge(PartitionResult("", log_partition, std_error)).alarms
 
 
 def log_banana(x):
@@ -194,8 +193,6 @@ def test_a_spike_that_a_draw_of_the_base_meets_is_a_region():
 
 
 # ---- bases that models choose
-
-
 def test_a_narrow_mode_within_a_wide_one_keeps_its_mass():
     """Both ellipsoids hold it. A tenth of the share is ten standard errors of its mass."""
     share, width, d = 0.2, 0.1, 3

@@ -8,10 +8,9 @@ from marks import large
 
 from sklpf import HAIS, Gaussian, GeometricPath, StudentT, Uniform
 from sklpf._utils.parallel import _leaves
-from sklpf.paths import Stream, stream_key
+from sklpf.paths import Stream
 from sklpf.programs import _programs
 from sklpf.programs._programs import Chains
-from sklpf.testing import check_transition
 from sklpf.transitions import HMC, RandomWalk
 
 PRECISION = np.array([[2.0, 0.9, 0.0], [0.9, 1.0, 0.3], [0.0, 0.3, 0.7]])
@@ -118,24 +117,6 @@ def test_a_density_without_gradient_is_compiled_too():
     compiled = GeometricPath(log_density, base=base, bounds=bounds, ladder=LADDER)
     path = GeometricPath(plain, base=base, bounds=bounds, ladder=LADDER)
     assert_annealing_is_that_of_the_loops(compiled, path, RandomWalk(metric="diag"))
-
-
-class CompiledWalk(RandomWalk):
-    """Every move is made by the compiled program."""
-
-    def move(self, path, state, auxiliary, levels, stream, reverse=False):
-        chains = Chains(state, auxiliary, levels)
-        order = np.stack([levels, levels])
-        return _programs.anneal(path, self, chains, order, stream, reverse)[0][:2]
-
-
-@pytest.mark.large
-def test_the_compiled_walk_leaves_every_level_invariant():
-    """False alarm 1e-4."""
-    base, bounds = BASES["half"]
-    path = GeometricPath(log_density, base=base, bounds=bounds, ladder=np.linspace(0, 1, 6))
-    move = CompiledWalk(metric="diag").tune(path, stream_key(1))
-    check_transition(path, move, variables=path.position)
 
 
 @pytest.mark.large

@@ -166,10 +166,6 @@ def test_shapes_of_the_ladders():
     assert_allclose(np.diff(three_pieces)[[0, 1000, 10000]], [0.5 / 500, 0.4 / 4000, 0.1 / 10000])
 
 
-def test_an_array_is_taken_as_it_is():
-    assert_array_equal(make_ladder([0.1, 0.2, 1], 77), [0.1, 0.2, 1])
-
-
 def test_rejects_unknown_kinds_and_short_ladders():
     with pytest.raises(ValueError, match="ladder must be one of"):
         make_ladder("cubic", 10)

@@ -49,8 +49,6 @@ def test_systematic_resampling_rounds_expected_counts(m, n):
 
 
 # ---- estimates
-
-
 def test_chains_that_go_down_from_exact_draws_give_the_inverse_without_bias():
     path, exact = easy(8)
     target = path.with_ladder([0, 1])

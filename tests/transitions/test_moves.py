@@ -69,32 +69,10 @@ def test_bounds_want_a_metric_of_coordinates(kind):
 
 
 # ---- what the check must find
-class NoTurn(HMC):
-    """A rejected chain goes on in its direction."""
-
-    def _trajectory(self, path, state, auxiliary, *rest):
-        new, moved = super()._trajectory(path, state, auxiliary, *rest)
-        stays = np.all(moved[0] == auxiliary[0], axis=1, keepdims=True)
-        return new, (np.where(stays, -moved[0], moved[0]), *moved[1:])
-
-
 class AlwaysAccepts(HMC):
     def _trajectory(self, *arguments):
         with all_accepted():
             return super()._trajectory(*arguments)
-
-
-class TooMuchNoise(HMC):
-    def _refresh(self, auxiliary, steps, stream):
-        velocity, *rest = super()._refresh(auxiliary, steps, stream)
-        return 1.1 * velocity, *rest
-
-
-class StepByPosition(HMC):
-    def _trajectory(self, path, state, auxiliary, levels, steps, stream):
-        shorter = steps.step_sizes / (1 + np.abs(path.position(state)[:, :1]))
-        steps = steps._replace(step_sizes=shorter)
-        return super()._trajectory(path, state, auxiliary, levels, steps, stream)
 
 
 class Uncorrected(RandomWalk):
@@ -103,14 +81,6 @@ class Uncorrected(RandomWalk):
     def _drifting(self, *arguments):
         new, log_ratio = super()._drifting(*arguments)
         return new, np.zeros_like(log_ratio)
-
-
-class StepsToTheRightToo(Slice):
-    """Steps are not shared out: as many to the right as were given to the left."""
-
-    def _interval(self, here, *arguments):
-        left, right = super()._interval(here, *arguments)
-        return left, right + (here - left) * (here > 0)
 
 
 class BelowTheSlice(Slice):
@@ -132,16 +102,10 @@ def not_reversed(move):
 @pytest.mark.parametrize(
     ("move", "name"),
     [
-        (NoTurn(1.1, half_life=20.0), "correlated"),
         (not_reversed(HMC(0.5, half_life=2.0)), "correlated"),
         (AlwaysAccepts(1.1), "correlated"),
-        (TooMuchNoise(0.5), "correlated"),
-        (StepByPosition(1.1, half_life=None), "correlated"),
-        (AlwaysAccepts(1.5), "Laplace"),
         (Uncorrected(0.8, drift=towards_a_point), "correlated"),
-        (StepsToTheRightToo(0.5, max_steps=2), "correlated"),
         (BelowTheSlice(1.0), "correlated"),
-        (not_reversed(Slice(1.0)), "correlated"),
     ],
     ids=label,
 )
@@ -193,9 +157,6 @@ def test_parameters_are_checked(kind, parameters):
         kind(**parameters).check(PATHS["correlated"])
 
 
-# ---- random walks
-
-
 def test_an_autoregressive_walk_of_a_normal_density_is_never_rejected():
     """In 500 dimensions, where a symmetric walk of such steps would be: its steps of variance
     r (2 - r) leave N(0, I) invariant.
@@ -226,12 +187,7 @@ def test_a_drift_that_is_none_is_named(drift, name, message):
         AIS(10, 20, transition=RandomWalk(drift=drift), random_state=0).fit(PATHS[name])
 
 
-# ---- slices
-
-
 # ---- the dynamics of HMC
-
-
 def trajectory(path, move, state, velocity, level=3):
     """One trajectory of every chain, always accepted; its velocity is turned around."""
     n = len(velocity)

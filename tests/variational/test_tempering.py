@@ -5,9 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.integrate import quad
 from scipy.special import logsumexp, softmax
-from scipy.stats import norm
 from sklearn.model_selection import GridSearchCV
 
 from sklpf import FactorialMixture, Tempering
@@ -131,18 +129,6 @@ def data(n=60, seed=0):
     return np.where(rng.random(n) < 0.3, -3.2, 3.2) + rng.normal(size=n)
 
 
-def test_log_partition_integrates_the_tempered_joint():
-    model = TwoGaussians(np.zeros(1), [1.5, -0.5])
-    for temperature in (1.0, 1.7, 8.0):
-        power = 1 / temperature
-        total = sum(
-            quad(lambda x: (weight * norm.pdf(x, mean)) ** power, -60, 60)[0]  # noqa: B023 - used at once
-            for weight, mean in zip((0.3, 0.7), model.means)
-        )
-        found = model.log_partition(np.array([temperature]))[0]
-        assert found == pytest.approx(np.log(total), abs=1e-9)
-
-
 @pytest.mark.parametrize("kind", ["none", "global", "local"])
 def test_objective_bounds_the_evidence(kind):
     x, n_temperatures = np.array([-1.0, 0.4, 2.0]), 3
@@ -184,8 +170,6 @@ def test_objective_bounds_the_evidence(kind):
 
 
 # -- figure 1
-
-
 def test_annealing_reaches_the_best_optimum_from_all_starts():
     x, schedule = data(n=200), temperature_schedule("linear", 20.0, 100)
 
@@ -199,8 +183,6 @@ def test_annealing_reaches_the_best_optimum_from_all_starts():
 
 
 # ---- as a parameter of models
-
-
 def test_a_search_varies_a_temperature_and_the_model_is_saved_with_it():
     X, _, _ = make_factorial_shapes(100, random_state=0)
     tempering = Tempering(n_tempered=5)

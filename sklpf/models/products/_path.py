@@ -307,7 +307,7 @@ class Experts(NamedTuple):
         exponents = self.exponents
 
         def excess(log_size):
-            s = np.exp(log_size) * deviations
+            s = np.maximum(np.exp(log_size) * deviations, np.finfo(float).tiny)  # 0 of zero filters
             return 2 * exponents @ (1 - np.sqrt(np.pi / 2) / s * erfcx(1 / (np.sqrt(2) * s))) - d
 
         return float(np.exp(brentq(excess, -30.0, 300.0)))

@@ -26,6 +26,7 @@ from sklpf.models._enumerable_path import (
     check_layers,
 )
 from sklpf.paths import Regions, check_ladder, read_only
+from sklpf.uncertainty import log_mean_exp
 
 _HIDDEN_UNITS = BinaryUnits()
 _ROWS_AT_ONCE = 1000
@@ -311,7 +312,7 @@ class RBMPath(PathWithRegions):
         """
         on = expit(self._hidden_fields(regions.centres))
         means = self.visible_units.clipped_means(self._visible_fields(on), _SMALLEST_MEAN)
-        log_masses = np.logaddexp.reduce(regions.log_masses, axis=1)
+        log_masses = log_mean_exp(regions.log_masses, axis=1)
         shares = np.maximum(softmax(log_masses), _LEAST_SHARE)
         weights = 0.5 * np.r_[np.exp(self.log_weights), shares / shares.sum()]
         return self._with_parts(means, weights)

@@ -17,9 +17,8 @@ from __future__ import annotations
 from sklpf.partition.checks._finding import (  # noqa: F401
     Finding,
     Findings,
+    Judgement,
     Work,
-    collect,
-    judge,
 )
 from sklpf.partition.checks.bound import Bound
 from sklpf.partition.checks.missed_mass import MissedMass

@@ -1,15 +1,13 @@
-"""Input of a check, its finding, and the two steps of the stage: to collect, and to judge."""
+"""What a check is: its input, and its finding."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from sklpf._utils.random import Stream, seeded
 from sklpf._utils.warnings import Alarm
-from sklpf.partition.alarms import rounding_alarms
-from sklpf.paths import has
 from sklpf.transitions import Transition
 
 if TYPE_CHECKING:
@@ -81,72 +79,3 @@ class Finding:
 
 
 Findings = Mapping[str, Finding]  # by the names of checks
-
-
-def collect(
-    checks: Mapping[str, type[Finding]], work: Work, known: Findings | None = None
-) -> dict[str, Finding]:
-    """Return what all checks find that can look already.
-
-    Parameters
-    ----------
-    checks : mapping of str to type
-        By their names.
-    work : Work
-    known : mapping of str to Finding or None, default=None
-        By names of checks: what has been found, and is not looked for again.
-
-    Returns
-    -------
-    dict of str to Finding
-        With those that were known.
-
-    Raises
-    ------
-    ValueError
-        If the target has no integral.
-    """
-    findings = dict(known or {})
-    for name, check in checks.items():
-        can_look = work.run is not None or not check.needs_run
-        if name in findings or not can_look or not has(work.path, *check.requires):
-            continue
-        finding = check.collect(work)
-        if finding is not None:
-            findings[name] = finding
-    return findings
-
-
-def judge(run: Run, result: PartitionResult) -> Any:
-    """Return the result of a run with the alarms and the numbers of what was found.
-
-    Parameters
-    ----------
-    run : Run
-    result : PartitionResult
-        What the run says by itself.
-
-    Returns
-    -------
-    PartitionResult
-    """
-    alarms = list(result.alarms)
-    diagnostics = dict(result.diagnostics)
-    findings = run.findings or {}
-    for finding in findings.values():
-        raised, numbers = finding.judge(run, result)
-        alarms += raised
-        diagnostics |= numbers
-    n_failed = sum(finding.n_failed for finding in findings.values())
-    if n_failed:
-        diagnostics["failed_evaluations"] = n_failed
-    if run.base:
-        diagnostics["base"] = run.base
-    n_evaluations = sum(finding.n_evaluations for finding in findings.values())
-    alarms += [*run.earlier_alarms, *rounding_alarms(result.log_partition, run.log_f_rounding)]
-    return replace(
-        result,
-        alarms=tuple(dict.fromkeys(alarms)),
-        diagnostics=diagnostics,
-        check_evaluations=None if run.findings is None else n_evaluations,
-    )

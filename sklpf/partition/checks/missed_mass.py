@@ -24,8 +24,7 @@ from sklpf.partition.alarms import (
 from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import GeometricPath, Path, Regions, has
 from sklpf.programs import Draws, Plan, anneal_reverse
-from sklpf.reweighting import mean_weight
-from sklpf.uncertainty import log_mean_exp, standard_error
+from sklpf.uncertainty import log_mean_exp, mean_weight, standard_error
 
 if TYPE_CHECKING:
     from sklpf.partition._result import PartitionResult, Run
@@ -157,8 +156,7 @@ def regions_to_cover(path: Path, run: Run, result: PartitionResult) -> list[Regi
     certain = set(missed_regions(run, result, FOR_SECOND_TRY))
     if not certain and not has_not_mixed(result.alarms):
         return []
-    masses = np.logaddexp.reduce(run.regions.log_masses, axis=1)
-    masses -= np.log(run.regions.log_masses.shape[1]) + result.log_partition
+    masses = log_mean_exp(run.regions.log_masses, axis=1) - result.log_partition
     everything = certain | set(np.flatnonzero(masses > LEAST_MASS).tolist())
     attempts = [everything] if everything == certain else [everything, certain]
     return [run.regions.take(sorted(places)) for places in attempts if places]

@@ -32,12 +32,11 @@ _SHARES = 10.0 ** -np.arange(2, 10)  # of the distance from a scout to the bound
 class Tails(Finding):
     """Alarms of the target's tails."""
 
+    requires = ("tail_alarms",)
     needs_run = False
 
     @classmethod
-    def collect(cls, work: Work) -> Self | None:
-        if not isinstance(work.path, GeometricPath):
-            return None
+    def collect(cls, work: Work) -> Self:
         path, evaluations = work.path.counted()
         alarms = tail_alarms(path, work.stream("tails").key)
         return cls(alarms=alarms, n_evaluations=evaluations.n, n_failed=evaluations.n_failed)

@@ -13,8 +13,8 @@ from scipy.special import expit, log_softmax
 from sklpf._utils.numbers import Array
 from sklpf._utils.tables import Rows, Table, imported, with_error
 from sklpf._utils.validation import as_float64, check_level
-from sklpf.partition._result import PartitionResult, reading, single_result
-from sklpf.partition.checks import judge
+from sklpf.partition._result import PartitionResult, reading
+from sklpf.partition.evidence._pool import single_result
 from sklpf.partition.levels import READINGS, check_run, read_by
 from sklpf.uncertainty import Variance
 
@@ -354,5 +354,5 @@ def compare_estimates(run: LevelRun) -> EstimateComparison:
         for name, method in READINGS.items()
         if method.name != own.method and (has_slopes or name != "thermodynamic-integration")
     ]
-    results = (judge(run, own), *(read_by(run, method, {}, own) for method in others))
+    results = (run.judge(own), *(read_by(run, method, {}, own) for method in others))
     return EstimateComparison(results)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import f as fisher_f
 
 from sklpf._utils.numbers import Array
-from sklpf.partition._result import PartitionResult, single_result, total_cost
+from sklpf.partition._result import PartitionResult, Run, total_cost
 from sklpf.partition.alarms import raised, threshold
 from sklpf.uncertainty import MATERIAL_DIFFERENCE, Variance
 
@@ -191,3 +191,21 @@ def _planned_variances(
         planned[same] = np.mean(errors[same] ** 2 * sweeps[same]) / sweeps[same]
         known_by[same] = degrees[same].sum()
     return planned, known_by
+
+
+def single_result(name: str, given: object, remedy: str) -> PartitionResult:
+    """The result of a fitted estimator, of a run, or as it is given; an error names what is none,
+    or has rows.
+    """
+    result = getattr(given, "result_", given)
+    if isinstance(result, Run):
+        result = result.read()
+    if not isinstance(result, PartitionResult):
+        raise TypeError(
+            f"{name} must be a fitted estimator of log Z, its run_ or its result_, got"
+            f" {type(given).__name__}: PartitionResult(method, log_partition, std_error) makes a"
+            " result of two numbers"
+        )
+    if np.ndim(result.log_partition):
+        raise ValueError(f"{name} has a log Z for each of {len(result.log_partition)} rows{remedy}")
+    return result

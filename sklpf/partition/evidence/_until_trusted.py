@@ -21,9 +21,9 @@ from sklpf.partition._base import (
     BUDGET,
     SAMPLING,
     PartitionEstimator,
+    default_estimator,
     evaluations_of_own_densities,
 )
-from sklpf.partition._default import default_estimator
 from sklpf.partition._result import PartitionResult, total_cost
 from sklpf.partition.alarms import (
     MATERIAL_BOUND,

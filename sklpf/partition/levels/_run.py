@@ -17,10 +17,8 @@ from sklpf._utils.tables import imported
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._result import PartitionResult, RunInRounds, reading
 from sklpf.partition.alarms import raised, threshold
-from sklpf.partition.checks import judge
 from sklpf.programs import LevelRound, Samples
 from sklpf.reweighting import (
-    MeanWeight,
     bar_ratios,
     integrate,
     level_moments,
@@ -33,7 +31,7 @@ from sklpf.reweighting import (
     with_first_error,
     with_first_ratio,
 )
-from sklpf.uncertainty import Difference, between_groups, jackknife, t_ratio
+from sklpf.uncertainty import Difference, MeanWeight, between_groups, jackknife, t_ratio
 
 _NOT_OF_ONE_DENSITY = {"not-of-this-density", "readings-differ"}  # alarms of the run itself
 OTHER_RUN = (
@@ -246,7 +244,7 @@ def read_by(
         levels=run.base_log_partition + curve,
         statement="estimate" if is_estimate else "approximate",
     )
-    return judge(run, result)
+    return run.judge(result)
 
 
 def _missing_states(run) -> Alarm:

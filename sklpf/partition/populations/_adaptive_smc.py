@@ -40,8 +40,8 @@ from sklpf.paths import (
     fit_base,
     functions_for_climbs,
     highest_of_draws,
-    is_own_density,
     require_base,
+    require_own_density,
     respace,
 )
 from sklpf.programs import Learned, drift_between, learn
@@ -233,11 +233,7 @@ class AdaptiveSMC(SamplingEstimator):
 
     def _as_path(self, path):
         path = super()._as_path(path)
-        if not is_own_density(path):
-            raise TypeError(
-                "AdaptiveSMC needs a density of your own on R^d, a GeometricPath, got a"
-                f" {type(path).__name__}: take SMC"
-            )
+        require_own_density(path, "AdaptiveSMC")
         require_base(path, "AdaptiveSMC")
         path = copy.copy(path)
         path.base_is_ours = False  # a second try would begin with the same particles

@@ -39,13 +39,14 @@ from sklpf.programs import (
     settle,
     target_summaries,
 )
-from sklpf.reweighting import mean_weight, population_seen_from_target
 from sklpf.uncertainty import (
     MOST_BETWEEN,
     between_groups,
     effective_sample_size,
     jackknife,
     log_mean_exp,
+    mean_weight,
+    population_seen_from_target,
 )
 
 

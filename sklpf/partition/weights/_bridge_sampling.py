@@ -30,7 +30,7 @@ from sklpf.paths import (
     Mixture,
     StudentT,
     fit_parts,
-    is_own_density,
+    require_own_density,
 )
 from sklpf.programs import Draws
 from sklpf.reweighting import bar, overlap
@@ -296,11 +296,7 @@ class BridgeSampling(PartitionEstimator):
             raise TypeError("fit needs draws of the target: fit(path, draws=...)")
         path, self._given_draws = path_and_draws(path, self._given_draws, self._seed())
         path = super()._as_path(path)
-        if not is_own_density(path):
-            raise TypeError(
-                "BridgeSampling needs a density of your own on R^d, a GeometricPath, got a"
-                f" {type(path).__name__}"
-            )
+        require_own_density(path, "BridgeSampling")
         path = copy.copy(path)
         # The base is not used: no alarm is about it.
         path.tail_alarms = ()

@@ -32,8 +32,8 @@ from sklpf.partition.weights._ais import AnnealingRun
 from sklpf.paths import (
     GeometricPath,
     evaluate_bisecting_failures,
-    is_own_density,
     require_base,
+    require_own_density,
 )
 from sklpf.programs import Draws
 from sklpf.uncertainty import log_mean_exp, pareto_shape, standard_error
@@ -149,11 +149,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     TypeError
         If the path is none to a density of the user's, or its base is not normalised.
     """
-    if not is_own_density(path):
-        raise TypeError(
-            f'proposal="explored" needs a density of your own on R^d, a GeometricPath, got a'
-            f" {type(path).__name__}: take AIS"
-        )
+    require_own_density(path, 'proposal="explored"')
     require_base(path, "ImportanceSampling")
     stream = seeded(seed)
     most = estimator.max_evaluations

@@ -282,8 +282,6 @@ def test_samples_have_the_moments_of_the_model():
 
 
 # ---- the gap on simulated rows
-
-
 def test_rows_that_are_given_have_no_exact_draw():
     with pytest.raises(AttributeError, match="not known"):
         MODEL.path(X).row(0).exact_start  # noqa: B018

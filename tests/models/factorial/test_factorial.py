@@ -75,8 +75,6 @@ def test_samples_have_the_moments_of_the_model(fitted):
 
 
 # -- fit
-
-
 def test_hyperparameters_are_learned_or_kept():
     X, activations, components = shapes(3000)
     given = FactorialMixture(8, **SHAPES, tempering="annealed", random_state=0).fit(X)

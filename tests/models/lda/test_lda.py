@@ -89,8 +89,6 @@ def test_empty_documents_are_certain_and_change_nothing(fitted):
 
 
 # ---- completion
-
-
 def test_completion_of_a_document_does_not_depend_on_the_others(fitted):
     model, X = fitted
     halves = [model.completion_score(X[rows]) for rows in (slice(0, 100), slice(100, 300))]
@@ -102,8 +100,6 @@ def test_completion_of_a_document_does_not_depend_on_the_others(fitted):
 
 
 # ---- what is refused
-
-
 def test_duplicates_and_zeros_of_sparse_counts_mean_what_they_say(fitted):
     model, X = fitted
     messy = sp.csr_matrix(([1.0, 2.0, 0.0, 3.0], [5, 1, 2, 5], [0, 4]), shape=(1, 16))

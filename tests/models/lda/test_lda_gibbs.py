@@ -13,8 +13,6 @@ UNSETTLED = pytest.mark.filterwarnings("ignore:Gibbs sampling (has not settled|n
 
 
 # ---- priors
-
-
 @UNSETTLED
 def test_learned_priors_are_near_the_generators():
     rng = np.random.default_rng(0)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from marks import large
-from scipy.special import gammaln, logsumexp, polygamma, psi
+from scipy.special import betaln, gammaln, logsumexp, polygamma, psi
 from scipy.stats import chi2
 
 from sklpf.datasets import make_bars_corpus
 from sklpf.models.lda import _vector_kernels as vector
 from sklpf.models.lda.learning._gibbs import Chain, Tokens
-from sklpf.models.lda.learning._posterior import Posterior, Topics
+from sklpf.models.lda.learning._posterior import Posterior, Topics, fit_prior
 from sklpf.models.lda.learning._tempering import (
     CorpusSize,
     log_partition,
@@ -171,6 +171,42 @@ def test_marginal_partition_is_the_one_summed_over_words():
     # both within 5 standard errors of the truth, that of the estimate being 0.005: a false alarm in
     # 1e6 runs
     assert abs(estimate - np.log(values.mean())) < 5 * np.hypot(error, 0.005)
+
+
+@pytest.mark.parametrize("prior", [1e-2, 1e-4])
+def test_the_partition_of_small_priors_is_the_closed_form_of_two_topics(prior):
+    """z-bound 5 with the estimate's own variance in closed form: the draws of shares near a half
+    are rare, so that the distribution is no normal one; a false alarm in 1e3 runs.
+    """
+    n, s = 4, 0.5
+
+    def log_moment_of_tokens(m):
+        j = np.arange(m + 1)
+        log_binomials = -np.log(m + 1) - betaln(m - j + 1, j + 1)
+        betas = betaln(prior + s * j, prior + s * (m - j)) - betaln(prior, prior)
+        return logsumexp(log_binomials + betas)
+
+    exact = log_moment_of_tokens(n)
+    n_draws = 200 * 1000
+    error = np.sqrt(np.expm1(log_moment_of_tokens(2 * n) - 2 * exact) / n_draws)
+    one_word = corpus([n], n_features=1, alpha=(prior, prior))
+    estimate = log_partition([1 / s], one_word, n_topic_draws=200, random_state=0)[0]
+    assert abs(estimate - exact) < 5 * error
+
+
+@pytest.mark.parametrize("start", [1e-3, 0.3, 100.0])
+def test_a_prior_of_short_documents_is_learned_from_any_start(start):
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet([0.05, 0.1, 0.3], 300)
+    counts = np.array([rng.multinomial(n, p) for n, p in zip(rng.integers(1, 4, 300), shares)])
+    alpha = np.full(3, start)
+    for _ in range(5):
+        alpha = fit_prior(alpha, alpha + counts, 1.0)
+    totals = counts.sum(axis=1, keepdims=True)
+    slopes = np.mean(psi(alpha + counts), axis=0) - psi(alpha)
+    slopes += psi(alpha.sum()) - np.mean(psi(alpha.sum() + totals))
+    np.testing.assert_allclose(slopes, 0.0, atol=1e-9)  # finite alpha: the likeliest
+    assert alpha.max() < 1
 
 
 def sweep(topics, X, alpha, gamma, tempering):

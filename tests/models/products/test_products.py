@@ -78,6 +78,20 @@ def test_overcomplete_products_by_quadrature(exponents):
 
 
 # -- tails
+def test_a_filter_of_zeros_changes_nothing():
+    """z-bound 4 with t's quantiles: false alarm 2e-4 or less."""
+    known = ProductOfExperts.from_parameters(PLANE[:2], [2.0, 3.0]).estimate_log_partition()
+    filters = np.vstack([PLANE[:2], np.zeros(2)])
+    estimator = HAIS(n_temperatures=500)
+    product = ProductOfExperts.from_parameters(
+        filters, [2.0, 3.0, 1.0], partition_estimator=estimator, random_state=0
+    ).estimate_log_partition()
+    result = product.partition_estimator_.result_
+    assert result.converged
+    low, high = result.interval(1 - 2 * stats.norm.sf(4))
+    assert low < known.log_partition_ < high
+
+
 def test_the_tail_index():
     assert tail_index(np.eye(3), np.array([2.0, 1.0, 3.0])).alpha == 1.0  # 2 * 1 - 1: along an axis
     equal = np.full(6, 0.4)
@@ -158,8 +172,6 @@ def test_exact_draws(heavy):
 
 
 # -- fewer components than features
-
-
 @pytest.mark.filterwarnings("ignore:training has not settled")
 def test_fewer_components_have_filters_and_no_likelihood():
     X = np.random.default_rng(0).laplace(size=(200, 4))

@@ -165,8 +165,6 @@ def test_score_interval_adds_both_errors():
 
 
 # ---- input
-
-
 @pytest.mark.parametrize(
     ("missed", "std_error", "impossible"),
     [(0.0, 0.0, False), (0.05, 0.0, True), (0.05, 0.02, False), (0.1, 0.02, True)],

@@ -228,10 +228,6 @@ def test_fit_says_once_that_training_has_not_settled():
 
 
 # ---- against scikit-learn's class
-def small(**options):
-    return BernoulliRBM(6, n_iter=3, random_state=0).set_params(**options)
-
-
 def test_methods_and_attributes_of_scikit_learns_class_exist():
     theirs = neural_network.BernoulliRBM().fit(BINARY[:20])
     ours = BernoulliRBM().fit(BINARY[:20])
@@ -239,14 +235,3 @@ def test_methods_and_attributes_of_scikit_learns_class_exist():
     assert names <= set(dir(ours))
     for name in ("components_", "intercept_hidden_", "intercept_visible_", "h_samples_"):
         assert getattr(ours, name).shape == getattr(theirs, name).shape
-
-
-def test_transform_is_scikit_learns():
-    model = small().fit(BINARY)
-    theirs = neural_network.BernoulliRBM(6, n_iter=0).fit(BINARY)
-    for name in ("components_", "intercept_hidden_", "intercept_visible_"):
-        setattr(theirs, name, getattr(model, name))
-    for X in (DIGITS, sp.csr_matrix(DIGITS), DIGITS.astype(np.float32)):
-        ours, expected = model.transform(X), theirs.transform(X)
-        np.testing.assert_allclose(ours, expected, rtol=1e-12)
-        assert ours.dtype == expected.dtype

@@ -324,7 +324,13 @@ def fit_prior(
     return alpha
 
 
-def _log_step(alpha, counts, *, smallest_curvature=1e-12):
+def _log_step(
+    alpha,
+    counts,
+    *,
+    smallest_curvature=1e-12,
+    most_taken=0.99,  # share of the curvature that the common term may take away
+):
     """Newton step of log alpha, at most a factor of e; positive curvature is left out."""
     from sklpf.models.lda.learning._word_kernels import mean_polygammas
 
@@ -337,9 +343,13 @@ def _log_step(alpha, counts, *, smallest_curvature=1e-12):
     diagonal = curvature + np.minimum(slope, 0) - smallest_curvature * alpha
     common = polygamma(1, total) - second_sum[0]
 
-    # The Hessian is diagonal plus common alpha alpha', which Sherman and Morrison invert.
+    # The Hessian is diagonal plus common alpha alpha', which Sherman and Morrison invert. Far from
+    # the maximum, and of short documents, the common term may outweigh the diagonal: less of it
+    # leaves a matrix whose step goes uphill.
     with np.errstate(divide="ignore", over="ignore"):  # common is 0 where no document has words
-        shared = np.sum(alpha * slope / diagonal) / (1 / common + np.sum(alpha**2 / diagonal))
+        width = -np.sum(alpha**2 / diagonal)
+        room = max(1 / common, width / most_taken) - width
+        shared = np.sum(alpha * slope / diagonal) / room
     return np.clip(-(slope - shared * alpha) / diagonal, -1.0, 1.0)
 
 

@@ -15,11 +15,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp
+from scipy.special import softmax
 
 from sklpf._utils.numbers import Array
 from sklpf.models.lda._counts import lengths
 from sklpf.models.lda.learning._posterior import Documents, Posterior
+from sklpf.uncertainty import log_mean_exp
 from sklpf.variational import (
     Annealed,
     GlobalTempering,
@@ -285,14 +286,15 @@ def log_partition(
         proportions = _dirichlet(rng, corpus.doc_topic_prior, proportion_draws)
         tokens = _log_tokens(powers, topics, proportions, marginal)
         draws.append([_log_documents(corpus, row) for row in tokens])
-    return logsumexp(draws, axis=0) - np.log(n_topic_draws)
+    return log_mean_exp(draws, axis=0)
 
 
 def _dirichlet(rng, concentration, n):
     """n draws, (n, K)."""
-    gamma = rng.standard_gamma(concentration, (n, len(concentration)))
-    gamma += np.finfo(np.float64).tiny  # all may have underflowed
-    return gamma / gamma.sum(axis=1, keepdims=True)
+    # Gamma(a) is Gamma(a + 1) U^(1 / a): in logs, as all of a row underflow where a is small
+    shape = n, len(concentration)
+    of_larger = np.log(rng.standard_gamma(concentration + 1, shape))
+    return softmax(of_larger - rng.standard_exponential(shape) / concentration, axis=1)
 
 
 def _log_tokens(
@@ -315,7 +317,7 @@ def _log_tokens(
 
 def _log_documents(corpus, tokens):
     """Sum over documents of log E_theta[c^N_d], given log c of draws of theta."""
-    each = logsumexp(np.multiply.outer(corpus.lengths, tokens), axis=1) - np.log(len(tokens))
+    each = log_mean_exp(np.multiply.outer(corpus.lengths, tokens), axis=1)
     return float(corpus.n_documents @ each)
 
 
