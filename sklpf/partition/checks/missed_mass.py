@@ -61,7 +61,7 @@ class MissedMass(Finding):
         path, evaluations = work.path.counted()
         budget = current_budget()
         if budget is not None and isinstance(path, GeometricPath):
-            most = 0.8 * budget.left()
+            most = 0.8 * budget.affordable()
             path.most_search_evaluations = min(path.most_search_evaluations, most)
         regions = path.regions(work.stream("regions"))
         found = cls(
