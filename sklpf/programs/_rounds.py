@@ -216,15 +216,6 @@ def linear_vectors(ladder: Array, gains: NDArray[np.floating]) -> Array:
         return np.where(ladder == 0, 0.0, ladder * gains)
 
 
-class _Carry(NamedTuple):
-    """State of the groups of a block, and the sums of their steps so far."""
-
-    chains: Chains
-    own: tuple  # what this kind of round counts besides
-    sums: LevelSums  # `pairs` and `levels` have a first axis for the halves, `vectors` are log q
-    draws: Draws
-
-
 def doubling(n: int, shortest: int) -> list[int]:
     """Lengths of rounds that add up to n: the last takes half, the one before a quarter, … and the
     first the rest.
@@ -239,6 +230,15 @@ def doubling(n: int, shortest: int) -> list[int]:
 def with_round(history: NDArray, log_partition: float, std_error: float, n_sweeps: int) -> Array:
     """The history with one more round."""
     return np.vstack([history, [log_partition, std_error, n_sweeps]])
+
+
+class _Carry(NamedTuple):
+    """State of the groups of a block, and the sums of their steps so far."""
+
+    chains: Chains
+    own: tuple  # what this kind of round counts besides
+    sums: LevelSums  # `pairs` and `levels` have a first axis for the halves, `vectors` are log q
+    draws: Draws
 
 
 def halves(n_steps: int, length: int) -> list[int]:
