@@ -74,6 +74,7 @@ from sklpf.paths._functions import (  # noqa: F401
     Pool,
     evaluate,
     gradients_of,
+    log_densities_of,
     pool_of,
     shape_given,
     shown,
