@@ -440,7 +440,7 @@ def _scouts(
         log_weights = (new - beta) * gain
         if not np.any(log_weights > -np.inf):
             break
-        chosen = systematic(log_weights, n_chains, rng.random())
+        chosen = rng.permutation(systematic(log_weights, n_chains, rng.random()))
         beta = new
         position = position[chosen]
         ends = ends[:, chosen]
