@@ -5,7 +5,7 @@ import pytest
 from convergence import assert_right
 
 from sklpf import AdaptiveSMC, Gaussian, GeometricPath, Mixture, Uniform
-from sklpf.programs._outward_walks import walk_between, walk_outwards
+from sklpf.programs._outward_walks import MixtureWalk, walk_outwards
 
 TWO = Mixture([Gaussian([-2.0, 0.0], [1.0, 0.01]), Gaussian([2.0, 0.0], [0.04, 4.0])], [0.4, 0.6])
 
@@ -41,11 +41,11 @@ def test_a_walk_leaves_the_target_invariant(bounds):
 
     base = Gaussian([0.0, 0.0], 9.0) if bounds is None else Uniform(*bounds)
     path = path_of(TWO.log_density, base, bounds=bounds)
-    points = Gaussian([0.0, 0.0], [4.0, 1.0]).sample(500, rng)
+    walk = MixtureWalk(Mixture([Gaussian([-2.0, 0.0], 1.0), Gaussian([2.0, 0.0], [0.1, 2.0])]))
     state = path.at(draws())
     levels = np.ones(20_000, dtype=np.int64)
     for _ in range(20):
-        state = walk_between(path, state, levels, points, rng)
+        state = walk.move(path, state, levels, rng)
     moved = path.position(state)
     exact = draws()
     for power in (1, 2):
