@@ -453,7 +453,7 @@ class Gaussian(_Elliptical):
                 found = Gaussian(mode, factor * covariance)
             except ValueError:
                 continue
-            if all(part.squared_distances([mode])[0] > _SAME**2 for part in gaussians):
+            if all(part.squared_distances(mode[np.newaxis])[0] > _SAME**2 for part in gaussians):
                 gaussians.append(found)
             position = position[found.squared_distances(position) > _SAME**2]
         if not gaussians:
