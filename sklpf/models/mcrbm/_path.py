@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
@@ -63,11 +64,6 @@ class Units(NamedTuple):
         return norms, u, covariance, self.intercept_mean + z @ self.filters.T
 
 
-def sigmoid(a: Array) -> Array:
-    """Return 1 / (1 + exp(-a)), to 1e-16 absolute."""
-    return 0.5 * np.tanh(0.5 * a) + 0.5
-
-
 def peak_mixture(units: Units) -> Mixture:
     """Return equal parts of N(center, noise_std² I) and of N(0, (I / noise_std² + t H)⁻¹) for some
     t, in coordinates in which H, the `curvature`, is diagonal.
@@ -84,7 +80,7 @@ def peak_mixture(units: Units) -> Mixture:
 
 def curvature(units: Units) -> Array:
     """Return the negative second derivative of the covariance units' part of log f at 0, (d, d)."""
-    weights = units.pooling @ sigmoid(units.intercept_covariance) / _OFFSET
+    weights = units.pooling @ expit(units.intercept_covariance) / _OFFSET
     return (units.factors.T * weights) @ units.factors
 
 
@@ -166,7 +162,7 @@ class MeanCovariancePath(CompiledDensityPath):
         for _ in range(CENTRE_SWEEPS):
             z = variance * (units.intercept + on @ units.filters)
             z += units.noise_std * rng.standard_normal(z.shape)
-            on = rng.random(on.shape) < sigmoid(units.intercept_mean + z @ units.filters.T)
+            on = rng.random(on.shape) < expit(units.intercept_mean + z @ units.filters.T)
         centres = variance * (units.intercept + on @ units.filters)
         log_weights = []
         for _ in range(BOUND_GROUPS):
