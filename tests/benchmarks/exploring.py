@@ -3,7 +3,7 @@ each made anew from its seed.
 
     python tests/benchmarks/exploring.py [--seeds 4] [--kinds WORD ...]
         [--estimator {explored,UntilTrusted,short runs first}] [--max-evaluations N]
-        [--results exploring.jsonl]
+        [--dimensions D ...] [--results exploring.jsonl]
 
 explored: `ImportanceSampling(proposal="explored")`. UntilTrusted has its defaults, for RBMs those
 of larger ones, as `Exact` would answer; "short runs first" begins with SMC with 30 to 300 levels.
@@ -663,12 +663,12 @@ FEWEST = {"unknown_noise": 3, "period": 4, "change_point": 3, "not_centred": 4, 
 FEWEST |= {"wishart": 3}
 
 
-def made(kind, seed):
-    """A path, its log Z, draws or None, and the dimensions of a density."""
+def made(kind, seed, dimensions):
+    """A path, its log Z, draws or None, and the dimensions of a density, one of those given."""
     rng = np.random.default_rng([zlib.crc32(kind.encode()), seed])
     if GROUPS[kind] == "paths":
         return *KINDS[kind](rng, seed), 0
-    d = max(int(rng.integers(2, 13)), FEWEST.get(kind, 2))
+    d = max(int(rng.choice(dimensions)), FEWEST.get(kind, 2))
     log_density, base, bounds, log_z = KINDS[kind](rng, d)
     return GeometricPath(log_density, base=base, bounds=bounds), log_z, None, d
 
@@ -684,8 +684,8 @@ def estimators_of(name, kind):
     return None
 
 
-def run(kind, seed, estimator, most):
-    path, log_z, draws, d = made(kind, seed)
+def run(kind, seed, estimator, most, dimensions):
+    path, log_z, draws, d = made(kind, seed, list(map(int, dimensions.split())))
     budget = {"max_evaluations": most, "random_state": seed}
     if estimator == "explored":
         sampler = ImportanceSampling(200_000, proposal="explored", tol=0.1, **budget)
@@ -694,7 +694,7 @@ def run(kind, seed, estimator, most):
         sampler = UntilTrusted(estimators_of(estimator, kind), **budget)
         (record,) = judged(sampler, path, log_z, draws=draws)
     result = sampler.result_
-    at = "" if d == 0 else ", 2 to 7-D" if d < 8 else ", 8 to 12-D"
+    at = "" if d == 0 else f", {'2 to 7' if d < 8 else '8 to 12' if d < 13 else 'more'}-D"
     return record | {
         "group": GROUPS[kind] + at,
         "d": d,
@@ -705,14 +705,14 @@ def run(kind, seed, estimator, most):
 
 
 def main():
-    others = {"estimator": "explored", "max-evaluations": None}
+    others = {"estimator": "explored", "max-evaluations": None, "dimensions": [*range(2, 13)]}
     args = options(__doc__, "exploring.jsonl", 4, others, kinds=KINDS)
     most = None if args.max_evaluations is None else int(args.max_evaluations)
     kinds = [kind for kind in args.kinds if args.estimator != "explored" or GROUPS[kind] != "paths"]
-    tasks = [
-        {"kind": kind, "seed": seed, "estimator": args.estimator, "most": most}
-        for seed, kind in itertools.product(args.seeds, kinds)
-    ]
+    fixed = {"estimator": args.estimator, "most": most}
+    fixed["dimensions"] = " ".join(map(str, args.dimensions))
+    pairs = itertools.product(args.seeds, kinds)
+    tasks = [{"kind": kind, "seed": seed} | fixed for seed, kind in pairs]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         records = measured(args.results, tasks, run)

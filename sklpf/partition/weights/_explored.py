@@ -10,7 +10,7 @@ import numpy as np
 
 from sklpf._utils.context import BudgetSpent, current_budget, note, report
 from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.random import Stream, seeded
+from sklpf._utils.random import Stream, seeded, systematic
 from sklpf.exploration import (
     EFFICIENT,
     Cover,
@@ -268,8 +268,8 @@ def _tails(path: GeometricPath, cover: Cover, seed: int) -> Tails:
     covered, evaluations = covered.counted()
     stream = seeded(seed).of("tails")
     rng = stream.of("scouts").generator()
-    weights = np.exp(cover.fresh.log_weights - log_mean_exp(cover.fresh.log_weights))
-    points = cover.fresh.points[rng.choice(len(weights), 64, p=weights / weights.sum())]
+    chosen = systematic(cover.fresh.log_weights, 64, rng.random())
+    points = cover.fresh.points[rng.permutation(chosen)]
     log_f = cover.fresh.log_weights + cover.log_density(cover.fresh.points)
     scouts = Scouts(points, float(log_f.max()), cover.nan_share)
     alarms = tail_alarms(covered, stream.key, scouts)
