@@ -34,7 +34,7 @@ MODULES = sorted(f.relative_to(ROOT) for f in ROOT.rglob("*.py") if f != ROOT / 
 
 
 def rank(name):
-    """Place of a module or public name in the order: 'sklpf.programs._plan' has that of runs."""
+    """Place of a module or public name in the order: 'sklpf.paths._base' has that of paths."""
     parts = name.split(".")
     if len(parts) > 1 and parts[1] in ORDER:
         return ORDER.index(parts[1])

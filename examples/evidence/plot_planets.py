@@ -6,7 +6,7 @@ A planet pulls its star to and fro, once in every orbit. The evidence of models
 with 0, 1 and 2 planets says how many there are in measured velocities of the
 star.
 
-The posterior is hard to find: a period is known to a thousandth of its prior,
+The posterior is hard to find: a period is known to a hundredth of its prior,
 and there are many of them that fit a little. ``AdaptiveSMC`` needs only the log
 likelihood and a prior transform. How that transform is written matters, and
 does not change the evidence:
@@ -31,9 +31,9 @@ from sklpf import AdaptiveSMC, compare_evidence
 from sklpf.display import ComparisonDisplay
 from sklpf.interop import from_prior_transform
 
-SHORTEST, LONGEST = 5.0, 100.0  # periods in days
+SHORTEST, LONGEST = 10.0, 50.0  # periods in days
 HIGHEST = 50.0  # of a signal, in m/s
-MIDDLE = 100.0  # of the measurements, in days
+MIDDLE = 60.0  # of the measurements, in days
 
 
 def velocity(t, period, height, phase):
@@ -84,7 +84,7 @@ for n_planets in (0, 1, 2):
     name = NAMES[n_planets]
     given = log_likelihood, prior_transform(n_planets), 2 + 3 * n_planets
     paths[name] = from_prior_transform(*given, vectorized=True)
-    fitted[name] = AdaptiveSMC(random_state=0).fit(paths[name])
+    fitted[name] = AdaptiveSMC(250, random_state=0).fit(paths[name])
 comparison = compare_evidence(fitted)
 print(comparison.summary())
 
@@ -114,7 +114,7 @@ left.plot(times, curves.T, color="C0", alpha=0.2, linewidth=0.8)
 left.plot(t, y, "k.", label="measured")
 left.set(xlabel="time (days)", ylabel="velocity (m/s)")
 left.legend()
-bins = np.linspace(22.5, 24.5, 41)
+bins = np.linspace(21.5, 25.5, 41)
 for name, x in posterior.items():
     larger = 2 + 3 * x[:, 3::3].argmax(axis=1)
     periods = np.take_along_axis(x, larger[:, np.newaxis], axis=1)

@@ -477,6 +477,10 @@ class Budget:
         here = max(self.max_seconds - self.seconds, 0.0)
         return here if self.outer is None else min(here, self.outer.seconds_left())
 
+    def affordable(self) -> float:
+        """Return how many evaluations are left of these and of the time, which may be infinite."""
+        return self.affords(1, self.pace)
+
     def affords(self, n: float, seconds: float) -> float:
         """Return how often n evaluations and so many seconds are left, which may be infinite."""
         of_evaluations = self.left() / n if n else math.inf

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, ndtr
+from scipy.special import logsumexp, ndtr, softmax
 from scipy.stats import chi2
 
 from sklpf._utils.numbers import LOG_TAU, Array
@@ -442,8 +442,8 @@ def _starts(
 ) -> tuple[Array, Array]:
     """Points where climbs may begin, (n, d), the best first, and their log densities (n,)."""
     target = climber.target
-    weights = np.exp(joint.log_weights - joint.log_z)
-    chosen = rng.choice(len(weights), (3, n_new // 2), p=weights / weights.sum())
+    weights = softmax(joint.log_weights)
+    chosen = rng.choice(len(weights), (3, n_new // 2), p=weights)
     centre, first, second = joint.u[chosen]
     away = centre + farther * (first - second)
     switched = mirrored(joint.u[np.argmax(joint.log_f)], n_new // 2, rng)

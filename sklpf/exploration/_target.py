@@ -12,7 +12,7 @@ from scipy.special import ndtr, ndtri
 from sklpf._utils.context import current_budget
 from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.parallel import Checkpoint
-from sklpf.paths import Box, Density, GeometricPath, evaluate_bisecting_failures, shown
+from sklpf.paths import Box, Density, GeometricPath, evaluate_bisecting_failures, log_densities_of
 
 _FAR = (3.0, 10.0)  # times as far from the base's center
 
@@ -145,13 +145,9 @@ class Target:
         """
         x = self.coordinates.points(u)
         values = self._evaluate(self.path.raw_log_density, x)
-        infinite = values == np.inf
-        if infinite.any():
-            raise ValueError(
-                f"log_density is inf at {shown(x[infinite][0])}: it must be a number or -inf"
-            )
         self.failed = np.isnan(values)
-        return np.where(self.failed, -np.inf, values) + self.coordinates.log_volume(u)
+        log_f = log_densities_of(self.path.density_name, values, x, nan_is_zero=True)
+        return log_f + self.coordinates.log_volume(u)
 
     @np.errstate(all="ignore")  # far out anything may happen
     def gradient(self, u: Array) -> Array:

@@ -74,6 +74,7 @@ from sklpf.paths._functions import (  # noqa: F401
     Pool,
     evaluate,
     gradients_of,
+    log_densities_of,
     pool_of,
     shape_given,
     shown,
@@ -95,11 +96,11 @@ from sklpf.paths._mixture_fit import (  # noqa: F401
     fit_parts,
     with_tails,
 )
+from sklpf.paths._modes import ClimbTarget  # noqa: F401
 from sklpf.paths._optional import (  # noqa: F401
     State,
 )
 from sklpf.paths._regions import (  # noqa: F401
-    ClimbTarget,
     drawn_by_weight,
     ellipsoid_at_mode,
     find_regions,

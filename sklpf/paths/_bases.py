@@ -20,7 +20,7 @@ from sklpf._utils.validation import as_float64, check_scale, check_squares
 from sklpf.paths._box import Box
 from sklpf.paths._climbs import climb, functions_for_climbs
 from sklpf.paths._functions import check_callable
-from sklpf.paths._modes import Function, checked_function, inverse_curvature, mode_and_widths
+from sklpf.paths._modes import Function, check_at_start, mode_and_covariance
 from sklpf.uncertainty import log_mean_exp
 
 # interquartile range of the standard normal
@@ -383,11 +383,12 @@ class Gaussian(_Elliptical):
         mode = vector_of("start", start)
         factor = check_scale(factor, "factor")
         check_callable(log_density, grad=grad)
-        log_density = checked_function("log_density", log_density, mode, ())
-        grad = None if grad is None else checked_function("grad", grad, mode, mode.shape)
-        with np.errstate(all="ignore"):  # far from the mode anything may happen
-            mode, widths = mode_and_widths(log_density, grad, mode)
-            return cls(mode, factor * inverse_curvature(log_density, grad, mode, widths))
+        check_at_start("log_density", log_density, mode, ())
+        if grad is not None:
+            check_at_start("grad", grad, mode, mode.shape)
+        functions = functions_for_climbs(log_density, grad)
+        mode, covariance = mode_and_covariance(*functions, mode)
+        return cls(mode, factor * covariance)
 
     @classmethod
     def at_modes(
@@ -431,6 +432,7 @@ class Gaussian(_Elliptical):
         >>> sorted(float(part.mean[0].round(3)) for part in base.components)
         [-3.0, 3.0]
         """
+        factor = check_scale(factor, "factor")
         check_callable(log_density, grad=grad)
         points = numbers_of("starts", starts)
         if points.ndim != 2 or points.size == 0:
@@ -440,17 +442,18 @@ class Gaussian(_Elliptical):
         check_squares(points, "starts")
         values, slopes = functions_for_climbs(log_density, grad)
         spread = points.std(axis=0)
-        ends = climb(slopes, points, np.where(spread > 0, spread, 1.0), Box.everywhere(len(spread)))
+        scale = np.where(spread > 0, spread, 1.0)
+        ends = climb(slopes, points, scale, Box.everywhere(len(scale)))
         position = ends.position[np.argsort(-ends.log_density)]
         gaussians: list[Gaussian] = []
         while len(position):
             highest, position = position[0], position[1:]
             try:
-                found = Gaussian.at_mode(log_density, highest, grad=grad, factor=factor)
+                mode, covariance = mode_and_covariance(values, slopes, highest)
+                found = Gaussian(mode, factor * covariance)
             except ValueError:
                 continue
-            mean = found.mean[np.newaxis]
-            if all(part.squared_distances(mean)[0] > _SAME**2 for part in gaussians):
+            if all(part.squared_distances(mode[np.newaxis])[0] > _SAME**2 for part in gaussians):
                 gaussians.append(found)
             position = position[found.squared_distances(position) > _SAME**2]
         if not gaussians:

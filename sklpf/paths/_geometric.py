@@ -326,7 +326,7 @@ class GeometricPath(PointsPath):
             covariances = [np.diag(covariance) for covariance in covariances]
         found = [Gaussian(*each) for each in zip(centres, covariances)]
         shares = np.maximum(softmax(log_mean_exp(regions.log_masses, axis=1)), 0.01)
-        base = Mixture([self.base, *found], [1.0, *(shares / shares.sum())])
+        base = Mixture([self._base_to_mix(), *found], [1.0, *(shares / shares.sum())])
         chosen = self.base_chosen
         if chosen:
             chosen += ", and Gaussians at regions that it missed"
@@ -352,6 +352,10 @@ class GeometricPath(PointsPath):
         path.grad_base = None
         path.base_chosen = chosen
         return path
+
+    def _base_to_mix(self) -> Any:
+        """The base as a component of a `Mixture`."""
+        return self.base
 
     def _of_draws(self, regions: Regions) -> Regions:
         """Regions in the coordinates of a run's draws, which are rows where the path has them."""

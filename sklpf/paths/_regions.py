@@ -26,6 +26,13 @@ from sklpf.paths._climbs import (
     mirrored,
     starts_of_climbs,
 )
+from sklpf.paths._modes import (
+    NEAR_A_SIDE,
+    ClimbTarget,
+    curvature_by_slopes,
+    curvature_by_values,
+    widths_around,
+)
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
 if TYPE_CHECKING:
@@ -41,7 +48,6 @@ _N_GROUPS = 10
 _N_DRAWS = 100  # in each group
 _LARGEST_CURVATURE = 1e100  # in units of widths; eigenvalues of much larger ones are not found
 _NO_CURVATURE = 0.02  # which stands for those that are less, or negative
-_NEAR_A_SIDE = 0.05  # widths
 # of those on slopes
 _WORK = int(4e4)  # squares of dimensions
 
@@ -127,23 +133,6 @@ def drawn_by_weight(points: NDArray, log_weights: Array, rng: np.random.Generato
     return points[systematic(log_weights, DRAWS_OF_A_REGION, rng.random())]
 
 
-class ClimbTarget(NamedTuple):
-    """A density whose ellipsoids are looked for: functions of `functions_for_climbs`, units (d,) of
-    the coordinates, and the box that it is integrated over.
-
-    Curvatures are differences of slopes, or without these second differences of values, which need
-    fewer points. Where one at a mode would need more than `most_points`, it is first by values, and
-    then along coordinates alone.
-    """
-
-    log_density: LogDensity
-    slopes: Slopes | None
-    scale: Array
-    bounds: Box
-    points_of_a_slope: int = 1
-    most_points: float = np.inf
-
-
 def find_regions(
     log_density: LogDensity,
     slopes: Slopes,
@@ -205,7 +194,7 @@ def find_regions(
     if len(ends.position):
         highest = ends.position[ends.log_density.argmax()]
         # In the base's units climbs stop too early on a target that is much narrower.
-        units = np.minimum(_widths_around(target, highest), scale)
+        units = np.minimum(widths_around(target, highest), scale)
         more = climb(slopes, mirrored(highest, n_climbs, rng), units, bounds)
         pairs: Any = zip(ends, more)
         ends = Ends(*map(np.concatenate, pairs))
@@ -300,24 +289,18 @@ def ellipsoid_at_mode(target, centre, *, rounding: float = 1e-7) -> Ellipsoid:
     no harm. A coordinate at a side is independent of the others.
     """
     low, high = target.bounds
-    widths = _widths_around(target, centre)
-    sides = np.where(centre - low < _NEAR_A_SIDE * widths, 1.0, 0.0)
-    sides = np.where(high - centre < _NEAR_A_SIDE * widths, -1.0, sides)
+    widths = widths_around(target, centre)
+    sides = np.where(centre - low < NEAR_A_SIDE * widths, 1.0, 0.0)
+    sides = np.where(high - centre < NEAR_A_SIDE * widths, -1.0, sides)
     free = np.flatnonzero(sides == 0)
     steps = np.minimum(widths, np.minimum(centre - low, high - centre)) / 2
-    moves = np.diag(steps)[free]
     # In units of the widths, in which the diagonal is about one.
     units = np.outer(widths[free], widths[free])
     n_slopes = 2 * len(free)
     if target.slopes is None or n_slopes * target.points_of_a_slope > target.most_points:
-        curvature = _curvature_by_values(target, centre, moves)
-        curvature = curvature / np.outer(steps[free], steps[free]) * units
+        curvature = curvature_by_values(target, centre, steps, free) * units
     else:
-        small = np.broadcast_to(STEP * widths, moves.shape)
-        above = target.slopes(centre + moves, small)[1][:, free]
-        below = target.slopes(centre - moves, small)[1][:, free]
-        curvature = (below - above) / (2 * steps[free, np.newaxis]) * units
-        curvature = curvature / 2 + curvature.T / 2
+        curvature = curvature_by_slopes(target.slopes, centre, steps, STEP * widths, free) * units
     if not np.all(np.abs(curvature) < _LARGEST_CURVATURE):
         curvature = np.eye(len(free))
     values, axes = np.linalg.eigh(curvature)
@@ -325,26 +308,6 @@ def ellipsoid_at_mode(target, centre, *, rounding: float = 1e-7) -> Ellipsoid:
     precision = np.diag(1 / (2 * widths) ** 2)
     precision[np.ix_(free, free)] = _composed(values, axes) / units
     return Ellipsoid(centre, _cholesky_root(precision), sides, np.zeros(len(centre)))
-
-
-def _curvature_by_values(target: ClimbTarget, centre: Array, moves: Array) -> Array:
-    """Second differences of -log f for pairs of moves (m, d), (m, m); 0 beside the diagonal where
-    pairs would need too many points.
-    """
-    m = len(moves)
-    i, j = np.triu_indices(m, 1)
-    if len(i) > target.most_points:
-        i = j = i[:0]
-    signs = np.where(np.arange(len(i)) % 2, 1.0, -1.0)[:, np.newaxis]
-    pairs = centre + moves[i] + signs * moves[j]
-    values = target.log_density(
-        np.concatenate([centre[np.newaxis], centre + moves, centre - moves, pairs])
-    )
-    top, above, below = values[0], values[1 : m + 1], values[m + 1 : 2 * m + 1]
-    curvature = np.diag(2 * top - above - below)
-    beside = np.where(signs[:, 0] > 0, above[j], below[j])
-    curvature[i, j] = signs[:, 0] * (above[i] + beside - top - values[2 * m + 1 :])
-    return curvature + np.triu(curvature, 1).T
 
 
 def _rise(target, ellipsoid) -> float:
@@ -411,20 +374,19 @@ def _ellipsoid_on_slope(
     2), within which f changes by a factor of e.
     """
     d = len(centre)
-    widths = _widths_around(target, centre)
-    moves = np.diag(step * widths)
-    points = np.concatenate([centre + moves, centre - moves, centre[np.newaxis]])
-    steps = np.broadcast_to(step**2 * widths, points.shape)
-    gradients = target.slopes(points, steps)[1] * widths
-    if not np.all(np.abs(gradients) < _LARGEST_CURVATURE):
+    widths = widths_around(target, centre)
+    small = step**2 * widths
+    gradient = target.slopes(centre[np.newaxis], small[np.newaxis])[1][0] * widths
+    curvature = curvature_by_slopes(target.slopes, centre, step * widths, small)
+    curvature *= np.outer(widths, widths)
+    if not np.all(np.abs([*curvature, gradient]) < _LARGEST_CURVATURE):
         return Ellipsoid(centre, np.diag(1 / widths), np.zeros(d), np.zeros(d))
-    curvature = (gradients[d:-1] - gradients[:d]) / (2 * step)
-    values, axes = np.linalg.eigh((curvature + curvature.T) / 2)
+    values, axes = np.linalg.eigh(curvature)
     precision = (axes * np.maximum(np.abs(values), _NO_CURVATURE)) @ axes.T
-    precision += np.outer(gradients[-1], gradients[-1])
+    precision += np.outer(gradient, gradient)
     precision = _composed(*np.linalg.eigh(precision))
     factor = _cholesky_root(precision / np.outer(widths, widths))
-    slope = np.linalg.solve(factor.T, gradients[-1] / widths)
+    slope = np.linalg.solve(factor.T, gradient / widths)
     return Ellipsoid(centre, factor, np.zeros(d), slope / max(1.0, np.linalg.norm(slope)))
 
 
@@ -532,40 +494,3 @@ def _cholesky_root(precision: Array) -> Array:
     """An upper triangular R (d, d) whose R'R is the precision."""
     unit = np.sqrt(np.diag(precision))
     return np.linalg.cholesky(precision / np.outer(unit, unit)).T * unit
-
-
-def _widths_around(target, centre) -> Array:
-    """Distances (d,) along every coordinate at which f is half a nat lower than at a mode, within
-    the box; at its side in the one direction that there is.
-    """
-    low, high = target.bounds
-    scale = target.scale
-    top = target.log_density(centre[np.newaxis])[0]
-    widest = np.minimum(high - low, 1e6 * scale)
-    widths = np.minimum(scale, widest)
-    inner = np.zeros_like(widths)  # within which f falls by less, outside by more
-    outer = np.full_like(widths, np.inf)
-    for _ in range(30):
-        up = np.minimum(widths, high - centre)
-        down = np.minimum(widths, centre - low)
-        values = target.log_density(np.concatenate([centre + np.diag(up), centre - np.diag(down)]))
-        drops = np.maximum(top - values.reshape(2, -1), 0.0)
-        # How often each would fit into a width: of a parabola the drop is its square.
-        parts = np.stack([up, down]) / widths
-        counted = parts > _NEAR_A_SIDE
-        drops = np.where(counted, drops / np.where(counted, parts, 1.0) ** 2, 0.0)
-        drop = drops.sum(axis=0) / np.maximum(counted.sum(axis=0), 1)
-        ratios = np.sqrt(0.5 / np.clip(drop, 1e-300, 1e300))
-        settled = ((ratios > 0.5) & (ratios < 2)) | ((widths >= widest) & (ratios > 1))
-        # Where f jumps no step of Newton's method settles.
-        inner = np.where(ratios > 1, np.maximum(inner, widths), inner)
-        outer = np.where(ratios < 1, np.minimum(outer, widths), outer)
-        settled |= outer < 2 * inner
-        if settled.all():
-            break
-        steps = widths * np.clip(ratios, 0.01, 100)
-        within = (steps > inner) & (steps < outer)
-        steps = np.where(within, steps, np.sqrt(inner * np.minimum(outer, widest)))
-        widths = np.where(settled, widths, steps)
-        widths = np.clip(widths, 1e-12 * scale, widest)
-    return np.clip(widths, 1e-12 * scale, widest)

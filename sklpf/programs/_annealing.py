@@ -1,6 +1,6 @@
 """Annealing: chains that go through a whole ladder, up from the base or down from the target, with
-their weights. Several rows of data go together, each with a ladder and a move of its own. Chains
-that form populations are resampled by their weights on the way: sequential Monte Carlo.
+their weights. Several rows of data go together, each by a plan with a ladder and a move of its own.
+Chains that form populations are resampled by their weights on the way: sequential Monte Carlo.
 """
 
 from __future__ import annotations
@@ -15,36 +15,46 @@ import numpy as np
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import REDRAW, Stream, concatenate_streams, seeded, systematic
+from sklpf._utils.tables import with_error
 from sklpf._utils.validation import LARGEST
-from sklpf.paths import concatenate, has, make_ladder, n_chains, respace, take
-from sklpf.programs._plan import (
-    Plan,
-    blocks_of_groups,
-    check_alive,
-    check_ends,
-    check_finite,
-    equal_blocks,
-    n_tuning_moves,
-    running_log_partition,
-    segments,
-    with_round,
-)
+from sklpf.paths import LADDERS, concatenate, has, make_ladder, n_chains, respace, take
 from sklpf.programs._programs import (
     Chains,
     anneal,
+    blocks_of_groups,
+    check_alive,
+    check_finite,
     concatenate_chains,
     log_ratio,
+    segments,
     weighted_sums,
 )
-from sklpf.reweighting import mean_weight
+from sklpf.programs._rounds import NO_ROUNDS, with_round
 from sklpf.transitions import RowBatch, batch_rows, stream_uniforms
-from sklpf.uncertainty import effective_sample_size, log_mean_exp
+from sklpf.uncertainty import effective_sample_size, log_mean_exp, mean_weight
 
+ADAPTIVE_LADDERS = (*LADDERS, "adaptive")
 SETTLING = 100  # sweeps at the target before chains that begin there are reversed or taken as draws
 FEWEST_REVERSE = 10  # reverse chains
 # The standard error is aimed so many times below tol, for the pilot's noise.
 PILOT_NOISE_FACTOR = 1.5
 _MOST_VARIANCE = np.log(2)  # of log weights: half of the weights count
+
+
+class Plan(NamedTuple):
+    """The path on its ladder, the move that is frozen for it, the seed of all random numbers, the
+    sweeps that finding them took, and the rounds.
+    """
+
+    path: Any
+    transition: Any
+    seed: int
+    n_sweeps: int = 0
+    history: Array = NO_ROUNDS  # of log Z / Z_0, where finding them gave estimates
+
+    def stream(self, *name: str | int) -> Stream:
+        """Random stream of this name."""
+        return seeded(self.seed).of(*name)
 
 
 class Arrivals(NamedTuple):
@@ -190,6 +200,14 @@ def _from_starts(plans, starts, n_chains_per_start, path, stream, n):
     return concatenate(states)
 
 
+def equal_blocks(n: int, largest: int, fewest_blocks: int = 8) -> list[int]:
+    """Sizes of blocks of n chains, as equal as possible and at most `largest`; at least
+    `fewest_blocks` where n allows.
+    """
+    n_blocks = max(min(n, fewest_blocks), -(-n // largest))
+    return [n // n_blocks + (block < n % n_blocks) for block in range(n_blocks)]
+
+
 def _annealing(plans, orders, n, stream, blocks=None, **options) -> _Annealing:
     """The program that takes n chains of every row through the levels in `orders`."""
     path = plans[0].path
@@ -247,7 +265,10 @@ def _so_far(path, order, end, carries) -> str:
             log_mean = of_populations[0]
             log_weights = log_mean + log_mean_exp(log_weights.reshape(len(log_mean), -1), axis=1)
         terms.append(log_weights)
-    return running_log_partition(path, int(order[end]), np.concatenate(terms))
+    with np.errstate(invalid="ignore"):  # all weights may be 0
+        estimate = mean_weight(np.concatenate(terms))
+    value = with_error(path.base_log_partition + estimate.log_mean, estimate.delta)
+    return f"log Z = {value} at inverse temperature {path.ladder[order[end]]:.2g}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -414,6 +435,7 @@ def target_summaries(path, populations: Populations) -> Array:
     return np.array([weighted_sums(*each) for each in zip(weights, summaries)])
 
 
+# ---- plans
 def plan_runs(
     paths,
     transition,
@@ -449,6 +471,19 @@ def plan_runs(
     return [
         _respaced(plan, transition, n_temperatures, n_chains, key) for plan, key in zip(plans, keys)
     ]
+
+
+def check_ends(path) -> None:
+    """Raise ValueError unless the ladder goes from the base to the target."""
+    if path.ladder[0] != 0 or path.ladder[-1] != 1:
+        raise ValueError(
+            "ladder must begin at 0 (the base, which is sampled) and end at 1 (the target)"
+        )
+
+
+def n_tuning_moves(transition, tuned) -> int:
+    """Moves that it took to tune a transition: none if it had been tuned before."""
+    return 0 if tuned is transition or tuned.pilot is None else tuned.pilot.n_moves
 
 
 def _respaced(plan, transition, n_temperatures, n_chains, key) -> Plan:

@@ -12,8 +12,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import Stream
 from sklpf.paths import Path
 from sklpf.programs._draws import has_points
-from sklpf.programs._plan import check_finite, draw_alive
-from sklpf.programs._programs import Chains, exchange
+from sklpf.programs._programs import Chains, check_finite, draw_alive, exchange
 from sklpf.programs._rounds import ExchangeRound, RoundProgram
 from sklpf.transitions import Transition
 

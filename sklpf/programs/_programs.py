@@ -1,6 +1,6 @@
-"""Chains at levels, and the programs that move them: plain loops over `Transition.move` say what
-they do, and run a user's own path; their compiled forms run where the path has kernels for the
-transition.
+"""Chains at levels, their blocks and segments, and the programs that move them: plain loops over
+`Transition.move` say what they do, and run a user's own path; their compiled forms run where the
+path has kernels for the transition.
 """
 
 from __future__ import annotations
@@ -11,11 +11,22 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sklpf._utils.limits import Q_OFFSET, RECORD_EVERY, BadValue
 from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import REDRAW, SWAP
-from sklpf.paths import Path, State, TemperedPath, concatenate, has, map_state, n_chains, take
+from sklpf.paths import (
+    COVER,
+    Path,
+    State,
+    TemperedPath,
+    concatenate,
+    has,
+    map_state,
+    n_chains,
+    take,
+)
 from sklpf.transitions import Transition, stream_uniforms
 
 
@@ -73,6 +84,76 @@ def with_base_renewed(path: Path, transition: Transition, chains: Chains, stream
     return concatenate_chains([chains, fresh]).take(path, index)
 
 
+def draw_alive(
+    path,
+    n,
+    stream,
+    *,
+    most_draws=1000,  # of some chains, until all are where the target has mass
+):
+    """Base draws; those at which the target is 0 are drawn anew."""
+    state = path.sample_base(n, stream)
+    again = stream.of("base draws anew")
+    if not path.has_boundary:
+        return state
+    for attempt in range(1, most_draws):
+        dead = path.log_f(state, np.full(n, len(path.ladder) - 1)) == -np.inf
+        if not dead.any():
+            return state
+        index = np.where(dead, n + np.arange(n), np.arange(n))
+        state = path.take(concatenate([state, path.sample_base(n, again.at(attempt))]), index)
+    raise ValueError(f"base draws hardly any point where the target has mass: {COVER}")
+
+
+def check_finite(log_terms: NDArray, allow_zero: bool = False) -> NDArray:
+    """Raise ValueError where log_f gave values that are not finite; `allow_zero` lets -inf, a
+    density of 0, pass.
+    """
+    if not np.all(np.isfinite(log_terms) | (allow_zero & (log_terms == -np.inf))):
+        raise ValueError(
+            "log_f gave values that are not finite; check the model's parameters and the path's"
+            " log_f"
+        )
+    return log_terms
+
+
+def check_alive(log_weights: NDArray) -> None:
+    """Raise ValueError if all weights are 0."""
+    if np.all(log_weights == -np.inf):
+        raise ValueError(f"every chain has weight 0: the base draws no point where f > 0: {COVER}")
+
+
+# ---- blocks of chains, and segments of sweeps
+def blocks_of_groups(
+    path,
+    transition,
+    n_groups: int,
+    n_chains: int,
+    *,
+    most_chains: int = 1000,  # of a block
+    fewest_blocks: int = 1,
+    fewest_of_points: int = 4,
+    fewest_chains: int = 24,  # of a block of a compiled program: weights are read for each block
+) -> list[Integers]:
+    """The groups of every block: as many as give it some chains where programs are compiled, else
+    all in as few blocks as memory allows, since calls of NumPy cost more than what they compute.
+    Functions of one point gain nothing from it and keep blocks for processes.
+    """
+    n_blocks = min(n_groups, max(1, n_chains // fewest_chains))
+    if transition.compiled(path) is None:
+        vectorized = getattr(path, "vectorized", True)
+        fewest = fewest_blocks if vectorized else fewest_of_points
+        n_blocks = min(n_groups, max(fewest, n_chains // most_chains))
+    first = np.linspace(0, n_groups, n_blocks + 1).astype(np.int64)
+    return np.split(np.arange(n_groups), first[1:-1])
+
+
+def segments(n_sweeps: int, length: int) -> list[int]:
+    """First sweep of every segment of at most `length` sweeps, and the end."""
+    return [*range(0, n_sweeps, length), n_sweeps]
+
+
+# ---- what programs leave
 class LevelSums(NamedTuple):
     """Sums of n chains in G groups at K levels, for reweighting.
 

@@ -19,15 +19,18 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream
 from sklpf._utils.tables import Fields
 from sklpf.programs._draws import Draws, concatenate_draws, no_draws, points_of
-from sklpf.programs._plan import blocks_of_groups
 from sklpf.programs._programs import (
     Chains,
     LevelSums,
     apart,
+    blocks_of_groups,
     chain_groups,
     concatenate_chains,
     with_base_renewed,
 )
+
+# a history (R, 3) without rounds: log Z in nats, its standard error, sweeps of all chains so far
+NO_ROUNDS = np.empty((0, 3))
 
 
 class Samples(NamedTuple):
@@ -211,6 +214,22 @@ def linear_vectors(ladder: Array, gains: NDArray[np.floating]) -> Array:
     """beta_k (log f_1 - log f_0), shape (N, K), of gains (N, 1), which may be -inf."""
     with np.errstate(invalid="ignore"):
         return np.where(ladder == 0, 0.0, ladder * gains)
+
+
+def doubling(n: int, shortest: int) -> list[int]:
+    """Lengths of rounds that add up to n: the last takes half, the one before a quarter, … and the
+    first the rest.
+    """
+    lengths = []
+    while n // 2 >= shortest:
+        lengths.append(n - n // 2)
+        n //= 2
+    return [n, *lengths[::-1]]
+
+
+def with_round(history: NDArray, log_partition: float, std_error: float, n_sweeps: int) -> Array:
+    """The history with one more round."""
+    return np.vstack([history, [log_partition, std_error, n_sweeps]])
 
 
 class _Carry(NamedTuple):

@@ -17,19 +17,23 @@ from sklpf._utils.parallel import run_segments
 from sklpf._utils.random import Stream, seeded
 from sklpf.paths import put, take
 from sklpf.programs._draws import has_points
-from sklpf.programs._plan import blocks_of_groups, check_alive, check_finite, draw_alive, segments
 from sklpf.programs._programs import (
     Chains,
     anneal,
     apart,
+    blocks_of_groups,
     chain_groups,
+    check_alive,
+    check_finite,
     concatenate_chains,
+    draw_alive,
     log_q_sums,
     log_ratio,
+    segments,
     temper,
 )
 from sklpf.programs._rounds import LevelRound, RoundProgram
-from sklpf.reweighting import MeanWeight
+from sklpf.uncertainty import MeanWeight
 
 END_SHARE = 0.1  # a chain visits an end of the ladder within this share of the levels
 

@@ -10,14 +10,10 @@ from sklpf.reweighting._continuous import (
 )
 from sklpf.reweighting._mbar import mbar, overlap_matrix
 from sklpf.reweighting._ratios import (
-    MeanWeight,
     bar,
     bar_ratios,
-    mean_weight,
     neighbour_overlap,
     overlap,
-    population_seen_from_target,
-    seen_from_target,
     stepping_stones,
     with_first_error,
     with_first_ratio,
@@ -35,7 +31,6 @@ from sklpf.reweighting._thermodynamic import RULES, integrate, level_moments, re
 
 __all__ = [
     "RULES",
-    "MeanWeight",
     "NodeSums",
     "Pooled",
     "bar",
@@ -51,15 +46,12 @@ __all__ = [
     "log_densities",
     "log_mean_between",
     "mbar",
-    "mean_weight",
     "neighbour_overlap",
     "node_sums",
     "overlap",
     "overlap_matrix",
     "reweighted_slopes",
     "rts_curve",
-    "population_seen_from_target",
-    "seen_from_target",
     "stationary",
     "stepping_stones",
     "with_first_error",

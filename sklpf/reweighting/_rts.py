@@ -17,7 +17,8 @@ from scipy.special import log_softmax, logsumexp
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf.reweighting._mbar import minimise, newton_step
-from sklpf.reweighting._ratios import MeanWeight, with_first_ratio
+from sklpf.reweighting._ratios import with_first_ratio
+from sklpf.uncertainty import MeanWeight
 
 
 def rts_curve(log_pseudo_prior: ArrayLike, log_shares: ArrayLike) -> Array:

@@ -352,26 +352,29 @@ def impossible(log_probabilities: Array, std_error: Any) -> str | None:
     return str(alarm)
 
 
-def report(model: Any, message: str) -> None:
+def report(
+    model: Any,
+    message: str,
+    error: type[Exception] = RuntimeError,
+    category: type[Warning] = ConvergenceWarning,
+) -> None:
     """Do what the model's `on_nonconvergence` says about numbers that are not trusted."""
     if model.on_nonconvergence == "raise":
-        raise RuntimeError(message)
+        raise error(message)
     if model.on_nonconvergence == "nan":
         log_warning(message)
     else:
-        warn(message, ConvergenceWarning)
+        warn(message, category)
 
 
-def report_rows(model: Any, message: str) -> None:
-    """Do what the model's `on_nonconvergence` says about rows that have no likelihood, which no
-    longer run would give them.
+def report_impossible(model: Any, possible: Booleans) -> str:
+    """Report rows that have no likelihood, which no longer run would give them, and return the
+    sentence.
     """
-    if model.on_nonconvergence == "raise":
-        raise ValueError(message)
-    if model.on_nonconvergence == "nan":
-        log_warning(message)
-    else:
-        warn(message)
+    n = f"{np.sum(~possible)} of {len(possible)}"
+    sentence = f"{n} rows of X have no likelihood: {model._impossible}"
+    report(model, sentence, ValueError, UserWarning)
+    return sentence
 
 
 # -- one log Z
@@ -536,10 +539,9 @@ class LogLikelihoodMixin(ScoredModel):
         n = len(log_f)
         if level is not None:
             check_interval(n, level)
-        without = f"{np.sum(~possible)} of {n} rows of X have no likelihood: {self._impossible}"
         if not possible.any():  # whatever log Z is, which takes time
-            report_rows(self, without)
-            return Scored(np.full(n, np.nan), below=0.0, above=0.0, reasons=(without,))
+            refused = report_impossible(self, possible)
+            return Scored(np.full(n, np.nan), below=0.0, above=0.0, reasons=(refused,))
 
         result = self._partition().result_
         log_partition = result.log_partition
@@ -558,8 +560,7 @@ class LogLikelihoodMixin(ScoredModel):
         for sentence in reasons:
             report(self, sentence)
         if not possible.all():
-            reasons.append(without)
-            report_rows(self, without)
+            reasons.append(report_impossible(self, possible))
         usable = possible & (reason is None or self.on_nonconvergence != "nan")
 
         low, high = result.interval(0.95 if level is None else level)
@@ -621,14 +622,7 @@ class RowLikelihoodMixin(ScoredModel):
         path, possible = self._targets(X)
         if level is not None:
             check_interval(path.n_rows, level)
-        reasons: tuple[str, ...] = ()
-        if not possible.all():
-            refused = (
-                f"{np.sum(~possible)} of {len(possible)} rows of X have no likelihood:"
-                f" {self._impossible}"
-            )
-            reasons = (refused,)
-            report_rows(self, refused)
+        reasons = () if possible.all() else (report_impossible(self, possible),)
 
         result = self._row_partition(path).result_
         values = result.log_partition

@@ -13,9 +13,8 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.random import REDRAW, Stream, seeded, systematic
 from sklpf.paths import Path, State, has, require_base, take
 from sklpf.programs import Chains, Setup, anneal, check_finite, first_pass, plan_runs, run_round
-from sklpf.reweighting import mean_weight
 from sklpf.transitions import default_move, stream_uniforms
-from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp
+from sklpf.uncertainty import effective_sample_size, jackknife, log_mean_exp, mean_weight
 
 _N_CHAINS = 100  # particles, or tempered chains
 _N_GROUPS = 10

@@ -1,5 +1,5 @@
-"""Transition: a move that leaves every level of a path invariant; of chains of several rows of data
-in one array, and of a compiled density.
+"""Transition: a move that leaves every level of a path invariant, also of chains of several rows of
+data in one array.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import RowStreams, Stream
 from sklpf._utils.sklearn import BaseEstimator
 from sklpf._utils.validation import ValidatedParameters
-from sklpf.paths import Path, State, has, read_only, require
+from sklpf.paths import Path, State, require
 
 _FIRST = np.zeros(1, dtype=np.int64)
 
@@ -252,25 +252,3 @@ def acceptance(
     with np.errstate(invalid="ignore", over="ignore"):
         log_ratio = sum(log_ratios, new - old)
     return np.where(np.isnan(log_ratio), 0.0, np.exp(np.minimum(log_ratio, 0.0)))
-
-
-def moved_density(path: Path, transition: Transition, move_class: type, *parameters: Any) -> Any:
-    """Return a path's compiled density with a tuned move, as `Transition.compiled` wants it.
-
-    The move is move_class(steps, *parameters); None where the path has no compiled density.
-    """
-    density = path.packed if has(path, "packed") else None
-    if density is None:
-        return None
-    from sklpf.transitions._continuous_kernels import MovedDensity, Steps
-
-    pilot = transition.frozen
-    matrices = np.empty((0, path.n_dimensions, path.n_dimensions))
-    scales = pilot.roots
-    if scales.ndim == 3:
-        scales = pilot.sizes
-        matrices = pilot.roots / scales[:, np.newaxis]
-    low, high = path.bounds if path.bounds.has_sides else np.empty((2, 0))
-    arrays = pilot.betas, pilot.log_steps, scales, matrices, low, high
-    steps = Steps(*(read_only(array) for array in arrays))
-    return MovedDensity(density, move_class(steps, *parameters))

@@ -10,7 +10,7 @@ from sklpf._utils.limits import LARGEST_KICK
 from sklpf._utils.random import ACCEPT, Stream
 from sklpf._utils.validation import POSITIVE, at_least
 from sklpf.paths import choose
-from sklpf.transitions._base import acceptance, moved_density, stream_uniforms
+from sklpf.transitions._base import acceptance, stream_uniforms
 from sklpf.transitions._pilot import TUNED, TunedTransition, reflect, stream_normals
 
 
@@ -111,7 +111,7 @@ class HMC(TunedTransition):
         from sklpf.transitions._hmc_kernels import HMCMove
 
         half_life = 0.0 if self.half_life is None else float(self.half_life)
-        return moved_density(path, self, HMCMove, int(self.n_leapfrog), half_life)
+        return self._moved_density(path, HMCMove, int(self.n_leapfrog), half_life)
 
     def move(self, path, state, auxiliary, levels, stream, reverse=False):
         steps = self.steps_at(path.ladder, levels)

@@ -18,7 +18,7 @@ from sklpf._utils.numbers import Array, Integers
 from sklpf._utils.random import FIRST, Stream
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.validation import INSIDE_0_1, POSITIVE
-from sklpf.paths import COVER, Path, n_chains, read_only, shrunk_covariance, take
+from sklpf.paths import COVER, Path, has, n_chains, read_only, shrunk_covariance, take
 from sklpf.transitions._base import Transition, batch_rows
 from sklpf.uncertainty import effective_sample_size, log_mean_exp
 
@@ -480,6 +480,26 @@ class TunedTransition(Transition):
         tuned = type(self)(**self.get_params(deep=False))
         tuned.pilot = pilot
         return tuned
+
+    def _moved_density(self, path: Path, move_class: type, *parameters: Any) -> Any:
+        """A path's compiled density with the tuned move, move_class(steps, *parameters), as
+        `compiled` gives it; None where the path has none.
+        """
+        density = path.packed if has(path, "packed") else None
+        if density is None:
+            return None
+        from sklpf.transitions._continuous_kernels import MovedDensity, Steps
+
+        pilot = self.frozen
+        matrices = np.empty((0, path.n_dimensions, path.n_dimensions))
+        scales = pilot.roots
+        if scales.ndim == 3:
+            scales = pilot.sizes
+            matrices = pilot.roots / scales[:, np.newaxis]
+        low, high = path.bounds if path.bounds.has_sides else np.empty((2, 0))
+        arrays = pilot.betas, pilot.log_steps, scales, matrices, low, high
+        steps = Steps(*(read_only(array) for array in arrays))
+        return MovedDensity(density, move_class(steps, *parameters))
 
 
 def stream_normals(stream: Stream, out: Any) -> Any:

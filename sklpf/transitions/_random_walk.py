@@ -10,7 +10,7 @@ import numpy as np
 
 from sklpf._utils.random import ACCEPT
 from sklpf.paths import choose, gradients_of, values_of_shape
-from sklpf.transitions._base import acceptance, moved_density, stream_uniforms
+from sklpf.transitions._base import acceptance, stream_uniforms
 from sklpf.transitions._pilot import TUNED, TunedTransition, reflect, stream_normals
 
 
@@ -109,7 +109,7 @@ class RandomWalk(TunedTransition):
             return None
         from sklpf.transitions._random_walk_kernels import RandomWalkMove
 
-        return moved_density(path, self, RandomWalkMove)
+        return self._moved_density(path, RandomWalkMove)
 
     def move(self, path, state, auxiliary, levels, stream, reverse=False):
         steps = self.steps_at(path.ladder, levels)

@@ -1,38 +1,37 @@
-"""Narrow posteriors in wide priors, without gradients: AdaptiveSMC, beside dynesty.
+"""Is AdaptiveSMC right? Narrow posteriors in wide priors, densities that users bring, and targets
+with thin arms, necks, far modes and heavy tails, all with known log Z.
 
-    python tests/benchmarks/adaptive_smc.py [--seeds 20] [--results adaptive_smc.jsonl]
-    [--problems NAME ...] [--family 300] [--users 100] [--dynesty 3] [--eprv3 FOLDER] [--report]
+    python tests/benchmarks/adaptive_smc.py [--seeds 20] [--problems WORD ...]
+        [--results adaptive_smc.jsonl]
 
-Each problem is a log likelihood and a prior transform with known evidence: closed forms and
-quadrature. "family" makes Gaussian mixtures of 1 to 3 parts in 1 to 12 dimensions anew from a seed,
-in uniform and normal priors, and "users" densities of nine kinds that users bring, with sizes from
-the seed; nothing was tuned on either. dynesty runs with 500 live points and at
-most 600,000 calls. `--eprv3` names the folder of the sets of the EPRV3 evidence challenge. Every
-run is appended to the results file as it ends, and an interrupted benchmark goes on where it
+- known: likelihoods and prior transforms without gradients; closed forms and quadrature.
+- mixtures made anew: of 1 to 3 Gaussians in 1 to 12 dimensions, in uniform and normal priors.
+- users: nine kinds that users bring, with sizes, widths and places from the seed; nothing was tuned
+  on these or on the mixtures.
+- target: densities on R^d with gradients, from Gaussian bases that are not fitted to them:
+  definitions of the sampling literature where there are any; closed forms, quadrature or a transfer
+  matrix.
+
+Every run is appended to the results as it ends, and an interrupted benchmark goes on where it
 stopped. Prints Markdown.
 """
 
 from __future__ import annotations
 
-import argparse
-import collections
-import json
-import time
-import warnings
-from pathlib import Path
+import functools
+from itertools import product
 
 import numpy as np
+from measure import LOG_2PI, judged, measured, options, print_coverage
 from scipy.integrate import quad
 from scipy.special import gammaln, logsumexp, ndtri
 from scipy.stats import multivariate_normal
 
-from sklpf import AdaptiveSMC
+from sklpf import AdaptiveSMC, Gaussian, GeometricPath
 from sklpf.interop import from_prior_transform
 
-LOG_2PI = np.log(2 * np.pi)
-MOST_CALLS = 600_000
 
-
+# ---- log likelihood, prior transform, dimensions, log Z
 def cube(half_width):
     return lambda u: half_width * (2 * u - 1)
 
@@ -152,24 +151,6 @@ def rosenbrock():
     heights = [logsumexp(-10 * (fine - a * a) ** 2) - (1 - a) ** 2 / 10 for a in grid]
     steps = np.log(grid[1] - grid[0]) + np.log(fine[1] - fine[0])
     return log_likelihood, cube(5), 2, logsumexp(heights) + steps - 2 * np.log(10)
-
-
-def radial_velocities(folder, number):
-    """No planet in the data: an offset and a jitter, with correlated noise."""
-    t, v, error = np.loadtxt(Path(folder) / f"rvs_000{number}.txt").T[:3]
-    lags = t[:, np.newaxis] - t
-    kernel = 3 * np.exp(-0.5 * (np.sin(np.pi * lags / 20) ** 2 / 0.25 + lags**2 / 2500))
-    values, vectors = np.linalg.eigh(kernel + np.diag(error**2))
-
-    def log_likelihood(x):
-        residuals = (v - x[:, :1]) @ vectors
-        variances = values + x[:, 1:] ** 2
-        return -0.5 * np.sum(residuals**2 / variances + np.log(variances) + LOG_2PI, axis=1)
-
-    def transform(u):
-        return np.column_stack([2000 * u[:, 0] - 1000, 100 ** u[:, 1] - 1])
-
-    return log_likelihood, transform, 2, {1: -488.096, 2: -453.862, 3: -390.621}[number]
 
 
 def of_family(seed):
@@ -317,7 +298,7 @@ USERS = {
     "cigar": users_cigar,
     "narrow mode in a wide one": users_narrow,
 }
-PROBLEMS = {
+KNOWN = {
     "prior 1000 times as wide, 2-D": lambda: narrow(2, 1e3),
     "prior 100 times as wide, 5-D": lambda: narrow(5, 100),
     "prior 10,000 times as wide, 10-D": lambda: narrow(10, 1e4),
@@ -339,129 +320,206 @@ PROBLEMS = {
 }
 
 
+# ---- log density, gradient, dimensions, standard deviation of the base, log Z
+def funnel(d):
+    """Neal's, in its own coordinates."""
+
+    def log_density(x):
+        v = x[:, 0]
+        first = -(v**2) / 18 - np.log(3) - 0.5 * LOG_2PI
+        rest = np.sum(x[:, 1:] ** 2, axis=1) * np.exp(-v) + (d - 1) * (v + LOG_2PI)
+        return first - 0.5 * rest
+
+    def grad(x):
+        v = x[:, 0]
+        precision = np.exp(-v)
+        squares = np.sum(x[:, 1:] ** 2, axis=1)
+        first = -v / 9 + 0.5 * squares * precision - 0.5 * (d - 1)
+        return np.column_stack([first, -x[:, 1:] * precision[:, np.newaxis]])
+
+    return log_density, grad, d, 3.0, 0.0
+
+
+def many_well(n_wells):
+    def log_density(x):
+        a = x[:, :n_wells]
+        return np.sum(-(a**4) + 6 * a**2 + 0.5 * a - 0.5 * x[:, n_wells:] ** 2, axis=1)
+
+    def grad(x):
+        a = x[:, :n_wells]
+        return np.column_stack([-4 * a**3 + 12 * a + 0.5, -x[:, n_wells:]])
+
+    well = quad(lambda a: np.exp(-(a**4) + 6 * a * a + 0.5 * a), -5, 5)[0]
+    return log_density, grad, 2 * n_wells, 2.0, n_wells * (np.log(well) + 0.5 * LOG_2PI)
+
+
+def mixture(centers, base_scale, log_part, pull):
+    """Equal parts: `log_part` of squared distances, and `pull`, minus its slope in half of them."""
+    norms = np.sum(centers**2, axis=1)
+
+    def squares(x):
+        return np.maximum(np.sum(x**2, axis=1)[:, np.newaxis] - 2 * x @ centers.T + norms, 0)
+
+    def log_density(x):
+        return logsumexp(log_part(squares(x)), axis=1) - np.log(len(centers))
+
+    def grad(x):
+        distances = squares(x)
+        shares = log_part(distances)
+        shares = np.exp(shares - logsumexp(shares, axis=1, keepdims=True)) * pull(distances)
+        return shares @ centers - x * shares.sum(axis=1, keepdims=True)
+
+    return log_density, grad, centers.shape[1], base_scale, 0.0
+
+
+def gaussians(d, base_scale=40.0):
+    centers = np.random.default_rng(0).uniform(-40, 40, (40, d))
+    return mixture(centers, base_scale, lambda s: -0.5 * s - 0.5 * d * LOG_2PI, np.ones_like)
+
+
+def students(d, df=2.0):
+    centers = np.random.default_rng(1).uniform(-10, 10, (10, d))
+    log_norm = gammaln(0.5 * (df + d)) - gammaln(0.5 * df) - 0.5 * d * np.log(df * np.pi)
+
+    def log_part(squares):
+        return log_norm - 0.5 * (df + d) * np.log1p(squares / df)
+
+    return mixture(centers, 15.0, log_part, lambda squares: (df + d) / (df + squares))
+
+
+def banana(d, base_scale):
+    """A Gaussian with standard deviation 10 in the first coordinate, bent along its square."""
+
+    def bent(x):
+        return x[:, 1] + 0.1 * x[:, 0] ** 2 - 10
+
+    def log_density(x):
+        squares = x[:, 0] ** 2 / 100 + bent(x) ** 2 + np.sum(x[:, 2:] ** 2, axis=1)
+        return -0.5 * squares - np.log(10) - 0.5 * d * LOG_2PI
+
+    def grad(x):
+        slope = -x
+        slope[:, 0] = -x[:, 0] / 100 - 0.2 * x[:, 0] * bent(x)
+        slope[:, 1] = -bent(x)
+        return slope
+
+    return log_density, grad, d, base_scale, 0.0
+
+
+def long_rosenbrock(d):
+    """All other coordinates follow the square of the first one."""
+
+    def log_density(x):
+        rest = x[:, 1:] - x[:, :1] ** 2
+        return -0.05 * (x[:, 0] - 1) ** 2 - 5 * np.sum(rest**2, axis=1)
+
+    def grad(x):
+        rest = x[:, 1:] - x[:, :1] ** 2
+        first = -0.1 * (x[:, 0] - 1) + 20 * x[:, 0] * rest.sum(axis=1)
+        return np.column_stack([first, -10 * rest])
+
+    log_z = 0.5 * np.log(np.pi / 0.05) + 0.5 * (d - 1) * np.log(np.pi / 5)
+    return log_density, grad, d, 5.0, log_z
+
+
+def two_widths(d, widths=(1.0, 0.3), distance=3.0):
+    centers = np.array([np.full(d, -distance), np.full(d, distance)])
+    variances = np.square(widths)
+
+    def parts(x):
+        squares = np.sum((x[:, np.newaxis] - centers) ** 2, axis=2)
+        return -0.5 * squares / variances - 0.5 * d * (np.log(variances) + LOG_2PI) - np.log(2)
+
+    def grad(x):
+        shares = parts(x)
+        shares = np.exp(shares - logsumexp(shares, axis=1, keepdims=True)) / variances
+        return shares @ centers - x * shares.sum(axis=1, keepdims=True)
+
+    return lambda x: logsumexp(parts(x), axis=1), grad, d, 5.0, 0.0
+
+
+def lattice(length):
+    """phi^4 on 2 x length sites with periodic boundaries."""
+
+    def log_density(x):
+        phi = x.reshape(-1, 2, length)
+        links = sum((phi - np.roll(phi, -1, axis)) ** 2 for axis in (1, 2))
+        return -np.sum(links - 4 * phi**2 + phi**4, axis=(1, 2))
+
+    def grad(x):
+        phi = x.reshape(-1, 2, length)
+        slope = -8 * phi + 4 * phi**3
+        for axis in (1, 2):
+            slope += 2 * (2 * phi - np.roll(phi, -1, axis) - np.roll(phi, 1, axis))
+        return -slope.reshape(len(x), -1)
+
+    grid, step = np.linspace(-3.6, 3.6, 61, retstep=True)
+    a, b = (each.ravel() for each in np.meshgrid(grid, grid))
+    column = 2 * (a - b) ** 2 - 4 * (a**2 + b**2) + a**4 + b**4
+    action = 0.5 * (column[:, np.newaxis] + column)
+    action += (a[:, np.newaxis] - a) ** 2 + (b[:, np.newaxis] - b) ** 2
+    values = np.linalg.eigvalsh(np.exp(-action) * step**2)
+    largest = values[-1]
+    log_z = length * np.log(largest) + np.log(np.sum((values / largest) ** length))
+    return log_density, grad, 2 * length, 2.0, log_z
+
+
+TARGETS = {
+    "funnel, 10-D": lambda: funnel(10),
+    "banana, 5-D, base half as wide": lambda: banana(5, 5.0),
+    "banana, 20-D": lambda: banana(20, 10.0),
+    "Rosenbrock, 4-D": lambda: long_rosenbrock(4),
+    "Rosenbrock, 10-D": lambda: long_rosenbrock(10),
+    "40 Gaussians, 2-D": lambda: gaussians(2),
+    "40 Gaussians, 2-D, base a quarter as wide": lambda: gaussians(2, 10.0),
+    "40 Gaussians, 5-D, base a quarter as wide": lambda: gaussians(5, 10.0),
+    "ten Student-t, 10-D": lambda: students(10),
+    "two widths, 10-D": lambda: two_widths(10),
+    "phi^4, 2 x 16 sites": lambda: lattice(16),
+    "ManyWell, 32-D": lambda: many_well(16),
+    "ten Student-t, 50-D": lambda: students(50),
+    "40 Gaussians, 50-D": lambda: gaussians(50),
+}
+
+
+PROBLEMS = {
+    **{f"known, {name}": make for name, make in KNOWN.items()},
+    "mixtures made anew": of_family,
+    **{f"users, {name}": make for name, make in USERS.items()},
+    **{f"target, {name}": make for name, make in TARGETS.items()},
+}
+
+
+@functools.cache
+def fixed(problem):
+    return PROBLEMS[problem]()
+
+
+def make(problem, seed):
+    """A path and its log Z."""
+    if problem.startswith("target"):
+        log_density, grad, d, base_scale, truth = fixed(problem)
+        base = Gaussian(np.zeros(d), base_scale**2)
+        return GeometricPath(log_density, grad=grad, base=base), truth
+    if problem.startswith("known"):
+        *prior, truth = fixed(problem)
+    elif problem.startswith("users"):
+        name = problem.removeprefix("users, ")
+        *prior, truth = PROBLEMS[problem](np.random.default_rng([78, seed, *name.encode()]))
+    else:
+        *prior, truth = of_family(seed)
+    return from_prior_transform(*prior, vectorized=True), truth
+
+
 def run(problem, seed):
-    log_likelihood, transform, d, truth = problem
-    calls = [0]
-
-    def counted(x):
-        calls[0] += len(x)
-        return log_likelihood(x)
-
-    path = from_prior_transform(counted, transform, d, vectorized=True)
-    started = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        result = AdaptiveSMC(random_state=seed).fit(path).result_
-    low, high = result.interval()
-    return {
-        "error": result.log_partition - truth,
-        "std_error": result.std_error,
-        "converged": bool(result.converged),
-        "covers": bool(low <= truth <= high),
-        "calls": calls[0],
-        "seconds": time.process_time() - started,
-    }
-
-
-def run_dynesty(problem, seed):
-    import dynesty
-
-    log_likelihood, transform, d, truth = problem
-    calls = [0]
-
-    def counted(x):
-        calls[0] += 1
-        return float(log_likelihood(x[np.newaxis])[0])
-
-    started = time.process_time()
-    sampler = dynesty.NestedSampler(
-        counted,
-        lambda u: transform(u[np.newaxis])[0],
-        d,
-        nlive=500,
-        rstate=np.random.default_rng(seed),
-    )
-    sampler.run_nested(print_progress=False, dlogz=0.01, maxcall=MOST_CALLS)
-    std_error = float(sampler.results.logzerr[-1])
-    error = float(sampler.results.logz[-1] - truth)
-    return {
-        "error": error,
-        "std_error": std_error,
-        "converged": calls[0] < MOST_CALLS,
-        "covers": abs(error) < 1.96 * std_error,
-        "calls": calls[0],
-        "seconds": time.process_time() - started,
-    }
-
-
-def to_a_tenth(of_runs):
-    """Median number of calls for a standard error of 0.1."""
-    return np.median([each["calls"] * (each["std_error"] / 0.1) ** 2 for each in of_runs])
-
-
-def report(runs):
-    print("| problem | converged | covered | median SE, largest error | calls (for 0.1) | s |")
-    print("|---|---|---|---|---|---|")
-    for (method, name), of_runs in sorted(runs.items()):
-        trusted = [each for each in of_runs if each["converged"]]
-        covers = sum(each["covers"] for each in trusted)
-        error = max((abs(each["error"]) for each in trusted), default=np.nan)
-        std_error = np.median([each["std_error"] for each in of_runs])
-        calls = np.median([each["calls"] for each in of_runs])
-        seconds = np.median([each["seconds"] for each in of_runs])
-        print(
-            f"| {name}, {method} | {len(trusted)} of {len(of_runs)} | {covers} |"
-            f" {std_error:.3f}, {error:.3f} | {calls:,.0f} ({to_a_tenth(of_runs):,.0f}) |"
-            f" {seconds:.1f} |"
-        )
+    return judged(AdaptiveSMC(random_state=seed), *make(problem, seed))
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--results", type=Path, default=Path("adaptive_smc.jsonl"))
-    parser.add_argument("--problems", nargs="*", default=None)
-    parser.add_argument("--family", type=int, default=0)
-    parser.add_argument("--users", type=int, default=0)
-    parser.add_argument("--dynesty", type=int, default=0)
-    parser.add_argument("--eprv3", default=None)
-    parser.add_argument("--report", action="store_true")
-    options = parser.parse_args()
-
-    problems = dict(PROBLEMS)
-    if options.eprv3:
-        for number in (1, 2, 3):
-            name = f"EPRV3, set {number}, no planet, 2-D"
-            problems[name] = lambda n=number: radial_velocities(options.eprv3, n)
-    names = list(problems) if options.problems is None else options.problems
-    tasks = [("AdaptiveSMC", name, seed) for seed in range(options.seeds) for name in names]
-    tasks += [("AdaptiveSMC", "family", seed) for seed in range(options.family)]
-    tasks += [("AdaptiveSMC", name, seed) for seed in range(options.users) for name in USERS]
-    tasks += [("dynesty", name, seed) for seed in range(options.dynesty) for name in names]
-
-    runs = collections.defaultdict(list)
-    done = set()
-    if options.results.exists():
-        for line in options.results.read_text().splitlines():
-            record = json.loads(line)
-            done.add((record["method"], record["problem"], record["seed"]))
-            runs[record["method"], record["problem"]].append(record)
-    made = {}
-    for method, name, seed in [] if options.report else tasks:
-        if (method, name, seed) in done:
-            continue
-        if name == "family":
-            problem = of_family(seed)
-        elif name in USERS:
-            problem = USERS[name](np.random.default_rng([78, seed, *name.encode()]))
-        else:
-            problem = made[name] = made.get(name) or problems[name]()
-        found = (run if method == "AdaptiveSMC" else run_dynesty)(problem, seed)
-        record = {"method": method, "problem": name, "seed": seed, **found}
-        with options.results.open("a") as file:
-            file.write(json.dumps(record) + "\n")
-        runs[method, name].append(record)
-    report(runs)
+    args = options(__doc__, "adaptive_smc.jsonl", 20, problems=PROBLEMS)
+    pairs = product(args.seeds, args.problems)
+    tasks = ({"problem": problem, "seed": seed} for seed, problem in pairs)
+    print_coverage(measured(args.results, tasks, run), "problem")
 
 
 if __name__ == "__main__":

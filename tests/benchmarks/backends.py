@@ -19,9 +19,9 @@ import warnings
 
 import numpy as np
 from joblib import parallel_config
-from measure import interleave, ratio, row, small, table
+from measure import digits, interleave, ratio, row, table
 
-from sklpf import AIS, LatentDirichletAllocation
+from sklpf import AIS, BernoulliRBM, LatentDirichletAllocation
 from sklpf._utils.parallel import run_segments
 from sklpf.datasets import make_bars_corpus
 
@@ -76,7 +76,10 @@ def empty(n_jobs):
     )
 
 
-def annealing(path, n_chains, n_temperatures):
+def annealing(n_chains, n_temperatures):
+    rbm = BernoulliRBM(64, learning_rate=0.05, n_iter=60, random_state=0).fit(digits())
+    path = rbm.path()
+
     def run(n_jobs):
         return AIS(n_chains, n_temperatures, random_state=0, n_jobs=n_jobs).fit(path).run_.forward
 
@@ -98,7 +101,7 @@ def fit(n_documents, n_passes):
 WORK = {
     "estimate": (
         "AIS, 64 × 64 units, 1000 chains × 10,000 levels",
-        lambda: annealing(small()[1], 1000, 10_000),
+        lambda: annealing(1000, 10_000),
     ),
     "score": ("score of 2000 documents of 60 words", lambda: score(2000)),
     "fit": ("fit of 20 topics to 5000 documents of 100 words, 20 passes", lambda: fit(5000, 20)),

@@ -1,28 +1,33 @@
-"""Coverage of BridgeSampling over independent sets of draws, and what its alarms cost.
+"""Does BridgeSampling cover over independent sets of draws, what do its alarms cost, and are draws
+in other orders put into order?
 
-    python tests/benchmarks/bridge_sampling.py [--sets 200] [--cells NAME] [--proposals warp3,t]
+    python tests/benchmarks/bridge_sampling.py [--seeds 200] [--kind {posteriors,traps,walkers}]
+        [--problems WORD ...] [--proposals warp3 mixture t] [--orders right]
+        [--results bridge_sampling.jsonl]
 
-Prints Markdown: of each posterior and proposal how many runs converged, how many of these cover
-with their 95 % interval, and how many are beyond 3 and 5 standard errors, and 3 and 0.1 nats.
-Draws are exact where possible, else by a plain HMC whose chains begin close to the posterior.
+Draws are exact where possible, else by a plain HMC whose chains begin close to the posterior; of
+traps they are few, wrong or stuck. Walkers are 16 to 100 in 4 to 10 dimensions, with sizes from the
+seed, whose draws are handed over in orders that are right, flat, transposed, shuffled or "one after
+another"; nothing was chosen by those that are "held out", and emcee is needed for its kinds alone.
+Every run is appended to the results, and not made again. Prints Markdown.
 """
 
 from __future__ import annotations
 
-import argparse
-import collections
+import functools
 import sys
-import time
 import warnings
+from itertools import product
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from measure import chosen, groups, judged, measured, options, print_coverage, row, table
 from scipy import integrate, stats
 from scipy.special import gammaln, logsumexp
-from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BridgeSampling, Gaussian, GeometricPath, StudentT
+from sklpf.partition.weights._posterior_draws import posterior_draws
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
@@ -32,36 +37,35 @@ N_CHAINS = 4
 
 
 class Posterior(NamedTuple):
-    """A path, log Z, and a function (n_sets, rng) of sets of draws (n_chains, n_draws, d)."""
+    """A path, log Z, and a function of a generator that draws (n_chains, n_draws, d)."""
 
     path: GeometricPath
     log_partition: float
     draw: object
 
 
-# -- draws
-def exact(kind, n_draws=500, n_chains=N_CHAINS):
+def of_density(log_density, n_dimensions, log_partition, draw, base_variance=4.0):
+    path = GeometricPath(log_density, base=Gaussian(np.zeros(n_dimensions), base_variance))
+    return Posterior(path, log_partition, draw)
+
+
+# ---- draws
+def exact(kind, n_draws=500):
     problem = make_density_problem(kind)
 
-    def draw(n_sets, rng):
-        for _ in range(n_sets):
-            points = problem.path.draw(n_chains * n_draws, rng)
-            yield points.reshape(n_chains, n_draws, -1)
+    def draw(rng):
+        return problem.path.draw(N_CHAINS * n_draws, rng).reshape(N_CHAINS, n_draws, -1)
 
     return Posterior(problem.path, problem.log_partition, draw)
 
 
-def autoregressive(n_dimensions, correlation, n_draws, n_chains=N_CHAINS):
+def autoregressive(shape, correlation, rng):
     """Stationary normal AR(1) chains (n_chains, n_draws, d)."""
-
-    def normals(rng):
-        noise = rng.standard_normal((n_chains, n_draws, n_dimensions))
-        x = noise.copy()
-        for t in range(1, n_draws):
-            x[:, t] = correlation * x[:, t - 1] + np.sqrt(1 - correlation**2) * noise[:, t]
-        return x
-
-    return normals
+    noise = rng.standard_normal(shape)
+    x = noise.copy()
+    for t in range(1, shape[1]):
+        x[:, t] = correlation * x[:, t - 1] + np.sqrt(1 - correlation**2) * noise[:, t]
+    return x
 
 
 def log_gamma(n_dimensions, shape, correlation=0.0, n_draws=500, n_chains=N_CHAINS):
@@ -70,29 +74,21 @@ def log_gamma(n_dimensions, shape, correlation=0.0, n_draws=500, n_chains=N_CHAI
     def log_density(x):
         return np.sum(shape * x - np.exp(np.minimum(x, 700)), axis=1)
 
-    normals = autoregressive(n_dimensions, correlation, n_draws, n_chains)
+    def draw(rng):
+        normals = autoregressive((n_chains, n_draws, n_dimensions), correlation, rng)
+        return np.log(np.maximum(stats.gamma.ppf(stats.norm.cdf(normals), shape), 1e-300))
 
-    def draw(n_sets, rng):
-        for _ in range(n_sets):
-            uniform = stats.norm.cdf(normals(rng))
-            yield np.log(np.maximum(stats.gamma.ppf(uniform, shape), 1e-300))
-
-    path = GeometricPath(log_density, base=Gaussian(np.zeros(n_dimensions), 4.0))
-    return Posterior(path, n_dimensions * float(gammaln(shape)), draw)
+    return of_density(log_density, n_dimensions, n_dimensions * float(gammaln(shape)), draw)
 
 
-def correlated_gaussian(n_dimensions, correlation, n_draws=500, n_chains=N_CHAINS):
+def correlated_gaussian(n_dimensions, correlation, n_draws=500):
     def log_density(x):
         return -0.5 * np.sum(x**2, axis=1)
 
-    normals = autoregressive(n_dimensions, correlation, n_draws, n_chains)
+    def draw(rng):
+        return autoregressive((N_CHAINS, n_draws, n_dimensions), correlation, rng)
 
-    def draw(n_sets, rng):
-        for _ in range(n_sets):
-            yield normals(rng)
-
-    path = GeometricPath(log_density, base=Gaussian(np.zeros(n_dimensions), 4.0))
-    return Posterior(path, 0.5 * n_dimensions * np.log(2 * np.pi), draw)
+    return of_density(log_density, n_dimensions, 0.5 * n_dimensions * np.log(2 * np.pi), draw)
 
 
 def banana(n_pairs=5, curvature=0.5, n_draws=500):
@@ -102,25 +98,18 @@ def banana(n_pairs=5, curvature=0.5, n_draws=500):
         x, y = z[:, ::2], z[:, 1::2]
         return -0.5 * np.sum(x**2 + 4 * (y - curvature * x**2) ** 2, axis=1)
 
-    def draw(n_sets, rng):
-        for _ in range(n_sets):
-            z = rng.standard_normal((N_CHAINS, n_draws, 2 * n_pairs))
-            z[..., 1::2] = curvature * z[..., ::2] ** 2 + 0.5 * z[..., 1::2]
-            yield z
+    def draw(rng):
+        z = rng.standard_normal((N_CHAINS, n_draws, 2 * n_pairs))
+        z[..., 1::2] = curvature * z[..., ::2] ** 2 + 0.5 * z[..., 1::2]
+        return z
 
-    path = GeometricPath(log_density, base=Gaussian(np.zeros(2 * n_pairs), 9.0))
-    return Posterior(path, n_pairs * float(np.log(2 * np.pi * 0.5)), draw)
+    return of_density(log_density, 2 * n_pairs, n_pairs * float(np.log(np.pi)), draw, 9.0)
 
 
 def independent(log_density, sample, n_dimensions, log_partition=0.0, n_draws=500):
     """Exact draws by a function (shape, rng), of a density with this log Z."""
-
-    def draw(n_sets, rng):
-        for _ in range(n_sets):
-            yield sample((N_CHAINS, n_draws), rng)
-
-    path = GeometricPath(log_density, base=Gaussian(np.zeros(n_dimensions), 4.0))
-    return Posterior(path, log_partition, draw)
+    draw = functools.partial(sample, (N_CHAINS, n_draws))
+    return of_density(log_density, n_dimensions, log_partition, draw)
 
 
 def skew_normal(n_dimensions, slant):
@@ -197,12 +186,11 @@ def hmc(log_density, grad, starts, n_draws, n_warm_up, step, n_leapfrog, rng):
 
 
 def sampled(path, log_partition, start, step, n_leapfrog, n_draws=500, n_warm_up=300):
-    """HMC on a path's density; all sets move side by side."""
+    """HMC on a path's density."""
 
-    def draw(n_sets, rng):
-        starts = start(n_sets * N_CHAINS, rng)
-        draws = hmc(path._target, path.grad, starts, n_draws, n_warm_up, step, n_leapfrog, rng)
-        yield from draws.reshape(n_sets, N_CHAINS, n_draws, -1)
+    def draw(rng):
+        starts = start(N_CHAINS, rng)
+        return hmc(path._target, path.grad, starts, n_draws, n_warm_up, step, n_leapfrog, rng)
 
     return Posterior(path, log_partition, draw)
 
@@ -292,9 +280,8 @@ def stuck(n_in_first, n_draws=500):
     first, second, _ = problem.path.log_density.constants
     centers = np.where(np.arange(N_CHAINS)[:, np.newaxis] < n_in_first, first, second)
 
-    def draw(n_sets, rng):
-        for _ in range(n_sets):
-            yield centers[:, np.newaxis] + rng.standard_normal((N_CHAINS, n_draws, 2))
+    def draw(rng):
+        return centers[:, np.newaxis] + rng.standard_normal((N_CHAINS, n_draws, 2))
 
     return Posterior(problem.path, problem.log_partition, draw)
 
@@ -302,12 +289,7 @@ def stuck(n_in_first, n_draws=500):
 def wrong_density(scale):
     """Draws of a Gaussian with other standard deviations than the density says."""
     right = correlated_gaussian(10, 0.0)
-
-    def draw(n_sets, rng):
-        for draws in right.draw(n_sets, rng):
-            yield scale * draws
-
-    return right._replace(draw=draw)
+    return right._replace(draw=lambda rng: scale * right.draw(rng))
 
 
 POSTERIORS = {
@@ -350,67 +332,144 @@ TRAPS = {
 }
 
 
-def measure(posterior, proposal, n_sets):
-    """One row for every set of draws, its alarms, and seconds a fit."""
-    rng = np.random.default_rng(0)
-    rows, kinds, seconds = [], collections.Counter(), 0.0
-    for seed, draws in enumerate(posterior.draw(n_sets, rng)):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            started = time.process_time()
-            bridge = BridgeSampling(proposal, random_state=seed).fit(posterior.path, draws=draws)
-            seconds += time.process_time() - started
-        off = bridge.log_partition_ - posterior.log_partition
-        low, high = bridge.log_partition_interval_
-        covers = low <= posterior.log_partition <= high
-        rows.append((off, bridge.log_partition_std_error_, bridge.converged_, covers))
-        kinds.update({alarm.kind for alarm in bridge.result_.alarms})
-    return np.array(rows, dtype=float), kinds, seconds / n_sets
+# ---- walkers: densities with log Z = 0
+def normal(x):
+    return stats.norm.logpdf(x).sum(axis=1)
+
+
+def t_with_8(x):
+    return stats.t.logpdf(x, 8).sum(axis=1)
+
+
+def log_gamma_2(x):
+    return np.sum(2 * x - np.exp(np.minimum(x, 700)), axis=1) - x.shape[1] * gammaln(2)
+
+
+def correlated(x):
+    """Normal, with a correlation of .8 between neighbours."""
+    steps = (x[:, 1:] - 0.8 * x[:, :-1]) / 0.6
+    return normal(x[:, :1]) + normal(steps) - steps.shape[1] * np.log(0.6)
+
+
+def two_modes(x):
+    """Two normal modes with weights .3 and .7 at a distance of 3.5."""
+    shifted = x - 3.5 * (np.arange(x.shape[1]) == 0)
+    return logsumexp([normal(x) + np.log(0.3), normal(shifted) + np.log(0.7)], axis=0)
+
+
+def ar(correlation, to_density=lambda x: x):
+    def draw(shape, rng):
+        return to_density(autoregressive(shape, correlation, rng))
+
+    return draw
+
+
+def metropolis(log_density, width, n_thin=1):
+    def draw(shape, rng):
+        n_walkers, n_steps, d = shape
+        x = rng.standard_normal((n_walkers, d))
+        value = log_density(x)
+        kept = np.empty(shape)
+        for t in range(-1000, n_steps * n_thin):
+            y = x + width / np.sqrt(d) * rng.standard_normal(x.shape)
+            proposed = log_density(y)
+            accept = np.log(rng.random(n_walkers)) < proposed - value
+            x = np.where(accept[:, np.newaxis], y, x)
+            value = np.where(accept, proposed, value)
+            if t >= 0:
+                kept[:, t // n_thin] = x
+        return kept
+
+    return draw
+
+
+def ensemble(log_density):
+    def draw(shape, rng):
+        import emcee
+
+        n_walkers, n_steps, d = shape
+        n_walkers += n_walkers % 2
+        sampler = emcee.EnsembleSampler(n_walkers, d, log_density, vectorize=True)
+        starts = rng.standard_normal((n_walkers, d))
+        state = np.random.RandomState(rng.integers(2**31)).get_state()
+        sampler.run_mcmc(starts, 500 + n_steps, rstate0=state)
+        return sampler.get_chain(discard=500).swapaxes(0, 1)
+
+    return draw
+
+
+def to_student(x):
+    return stats.t.ppf(stats.norm.cdf(x), 8)
+
+
+# log density, walkers, and steps of each: about 20 autocorrelation times
+WALKERS = {
+    "AR .5, normal": (normal, ar(0.5), 200),
+    "AR .9, normal": (normal, ar(0.9), 500),
+    "AR .97, normal": (normal, ar(0.97), 1200),
+    "Metropolis thinned by 4, log gamma": (log_gamma_2, metropolis(log_gamma_2, 2.4, 4), 400),
+    "emcee, correlated normal": (correlated, ensemble(correlated), 1500),
+    "held out, AR .8, t with 8 df": (t_with_8, ar(0.8, to_student), 300),
+    "held out, AR .95, normal": (normal, ar(0.95), 900),
+    "held out, Metropolis, two modes": (two_modes, metropolis(two_modes, 2.4), 1200),
+    "held out, Metropolis thinned by 9, t": (t_with_8, metropolis(t_with_8, 2.4, 9), 200),
+    "held out, emcee, log gamma": (log_gamma_2, ensemble(log_gamma_2), 1500),
+}
+
+
+def walkers(name, rng):
+    log_density, draw, n_steps = WALKERS[name]
+    d = int(rng.integers(4, 11))
+    n_walkers = max(round(np.exp(rng.uniform(np.log(16), np.log(100)))), 2 * d)
+    return of_density(log_density, d, 0.0, functools.partial(draw, (n_walkers, n_steps, d)))
+
+
+ORDERS = {  # of draws (walkers, steps, d)
+    "right": lambda x, rng: x,
+    "flat": lambda x, rng: x.swapaxes(0, 1).reshape(-1, x.shape[2]),
+    "transposed": lambda x, rng: x.swapaxes(0, 1),
+    "shuffled": lambda x, rng: rng.permutation(x.reshape(-1, x.shape[2])),
+    "one after another": lambda x, rng: x.reshape(-1, x.shape[2]),
+}
+
+
+# ---- runs
+PROBLEMS = {"posteriors": POSTERIORS, "traps": TRAPS, "walkers": WALKERS}
+
+
+@functools.lru_cache(maxsize=1)
+def fixed(kind, problem):
+    return PROBLEMS[kind][problem]()
+
+
+def run(kind, problem, order, proposal, seed):
+    rng = np.random.default_rng([seed, *problem.encode()])
+    posterior = walkers(problem, rng) if kind == "walkers" else fixed(kind, problem)
+    right = posterior.draw(rng)
+    draws = ORDERS[order](right, rng)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        points = posterior_draws(draws).points
+        estimator = BridgeSampling(proposal, random_state=seed)
+        (record,) = judged(estimator, posterior.path, posterior.log_partition, draws=draws)
+    is_right = points.shape == right.shape and np.array_equal(points, right)
+    return record | {"in order": bool(is_right)}
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sets", type=int, default=200)
-    parser.add_argument("--cells", default="")
-    parser.add_argument("--proposals", default="warp3")
-    parser.add_argument("--traps", action="store_true")
-    args = parser.parse_args()
-    columns = (
-        "posterior",
-        "proposal",
-        "bias",
-        "RMSE",
-        "median SE",
-        "all cover",
-        "converged",
-        "of these cover",
-        "> 3 SE",
-        "> 5 SE",
-        "off by 3 SE and 0.1",
-        "alarms",
-        "s",
-    )
-    print("| " + " | ".join(columns) + " |")
-    print("|" + "---|" * len(columns))
-    for name, make in (TRAPS if args.traps else POSTERIORS).items():
-        if args.cells not in name:
-            continue
-        posterior = make()
-        for proposal in args.proposals.split(","):
-            rows, kinds, seconds = measure(posterior, proposal, args.sets)
-            off, error, converged, covers = rows.T
-            good = converged > 0
-            far = np.abs(off[good]) / error[good]
-            wrong = (far > 3) & (np.abs(off[good]) > 0.1)
-            said = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-            print(
-                f"| {name} | {proposal} | {off.mean():+.4f} | {np.sqrt(np.mean(off**2)):.4f} |"
-                f" {np.median(error):.4f} | {covers.mean():.1%} | {good.mean():.0%} |"
-                f" {int(covers[good].sum())} of {good.sum()} | {np.sum(far > 3)} |"
-                f" {np.sum(far > 5)} | {wrong.sum()} | {said} |"
-                f" {seconds:.2f} |",
-                flush=True,
-            )
+    others = {"kind": "posteriors", "problems": [""], "proposals": ["warp3"], "orders": ["right"]}
+    args = options(__doc__, "bridge_sampling.jsonl", 200, others)
+    problems = chosen(PROBLEMS[args.kind], args.problems)
+    names = ("problem", "order", "proposal", "seed")
+    cells = product(problems, chosen(ORDERS, args.orders), args.proposals, args.seeds)
+    tasks = [{"kind": args.kind} | dict(zip(names, cell)) for cell in cells]
+    records = measured(args.results, tasks, run)
+    records = [each for each in records if each["kind"] == args.kind]
+    if args.kind == "walkers":
+        table("walkers", "order", "put into order")
+        for names, found in groups(records, "problem", "order").items():
+            row(*names, f"{sum(each['in order'] for each in found)} of {len(found)}")
+    print_coverage(records, "problem", "order", "proposal")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """Does the interval of log Z_b - log Z_a cover, and when is the direct ratio the better one?
 
-    python tests/benchmarks/compare_coverage.py coverage 100 [pair ...]
-    python tests/benchmarks/compare_coverage.py errors 3 [pair ...]
-    python tests/benchmarks/compare_coverage.py fresh 20 [kind ...]
+    python tests/benchmarks/compare_coverage.py [--seeds 100] [--pairs WORD ...]
+        [--results compare_coverage.jsonl]
 
-print the rows of the tables in doc/benchmarks/calibration.md; "fresh" trains both models of every
-pair, and adds units to them that open regions of 2 to 15 %. All log Z come from ParallelTempering,
-those of densities on R^d from HAIS where nothing else is said; none is exact, and the direct run is
-made however far the models are apart.
+All log Z come from ParallelTempering, those of densities on R^d from HAIS where nothing else is
+said, and the direct run is made however far the models are apart. RBMs of 48 and more units have no
+exact ratio: of these the standard errors count. Every run is appended to the results, and not made
+again. Prints Markdown; "spread" is the standard deviation of log f_a - log f_b over rows.
 """
 
 import copy
@@ -17,21 +16,18 @@ import time
 import warnings
 from pathlib import Path
 
-import missing_regions
 import numpy as np
-from scipy.special import expit, logsumexp
-from sklearn.datasets import load_digits, load_sample_images
+from measure import TINY, digits, measured, options, print_coverage
+from scipy.special import logsumexp
 
 from sklpf import HAIS, BernoulliRBM, Exact, MeanCovarianceRBM, ParallelTempering, ProductOfExperts
 from sklpf.comparing._compare import ratio_result
-from sklpf.datasets import make_patches
-from sklpf.models import RBMPath
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
 
 from known_problems import make_rbm_problem
 
-DIGITS = (load_digits().data > 7).astype(float)
+DIGITS = digits().astype(float)
 
 
 def trained(n_components, n_iter, seed=0, learning_rate=0.05):
@@ -130,29 +126,6 @@ def closed_of(model):
     return model.path().closed_log_partition()
 
 
-@functools.cache
-def patches():
-    grey = [image.mean(axis=2) for image in load_sample_images().images]
-    return make_patches(grey, 12, 5000, 36, random_state=1)
-
-
-@functools.cache
-def on_patches(kind, n_components, seed=0):
-    """A density trained on whitened patches of scikit-learn's photographs, in 36 dimensions."""
-    if kind == "units":
-        return MeanCovarianceRBM(*3 * [n_components], random_state=seed).fit(patches().X_train)
-    return ProductOfExperts(n_components, kind, random_state=seed).fit(patches().X_train)
-
-
-def trained_on(kind, n_components, n_batches):
-    """A density trained on patches, and the same after so many further batches."""
-    model = on_patches(kind, n_components)
-    other = copy.deepcopy(model)
-    for batch in range(n_batches):
-        other.partial_fit(patches().X_train[200 * (batch % 20) :][:200])
-    return model, other
-
-
 PAIRS = {
     "16 units, one step more": lambda: (trained(16, 30), one_more_step(trained(16, 30))),
     "16 units, 29 and 30 passes": lambda: (trained(16, 29), trained(16, 30)),
@@ -207,30 +180,25 @@ APART = {
     for name, heavy, d in (("Laplace 36-D", False, 36), ("Student-t 6-D", True, 6))
     for distance in (0.2, 0.4, 0.6, 0.8, 1.2)
 }
-ON_PATCHES = {
-    **{
-        f"{name}, {n} batch{'es' * (n > 1)} more": functools.partial(trained_on, kind, size, n)
-        for name, kind, size in (
-            ("Laplace, 72 experts", "laplace", 72),
-            ("Student-t, 144 experts", "student_t", 144),
-            ("mean-covariance, 20 of a kind", "units", 20),
-        )
-        for n in (1, 5, 20, 80)
-    },
-    "Laplace, 72 experts, two seeds": lambda: (
-        on_patches("laplace", 72),
-        on_patches("laplace", 72, 1),
-    ),
-    "Laplace, 72 and 144 experts": lambda: (on_patches("laplace", 72), on_patches("laplace", 144)),
-    "Student-t, 144 experts, two seeds": lambda: (
-        on_patches("student_t", 144),
-        on_patches("student_t", 144, 1),
-    ),
-    "mean-covariance, 20 of a kind, two seeds": lambda: (
-        on_patches("units", 20),
-        on_patches("units", 20, 1),
-    ),
-}
+
+
+ALL = PAIRS | LARGER | DENSITIES | APART
+
+
+@functools.lru_cache(maxsize=1)
+def make(pair):
+    """Two models, the log of their ratio of Z, or NaN, and the spread."""
+    a, b, *known = ALL[pair]()
+    if known:
+        (truth,) = known
+    elif pair in LARGER:
+        truth = np.nan
+    else:
+        exact = (copy.deepcopy(each).set_params(partition_estimator=Exact()) for each in (a, b))
+        log_zs = [each.estimate_log_partition().log_partition_ for each in exact]
+        truth = log_zs[1] - log_zs[0]
+    rows = DIGITS[1200:] if pair in LARGER else a.sample(2000, random_state=0)
+    return a, b, truth, float(np.std(a._log_f(rows)[0] - b._log_f(rows)[0]))
 
 
 def with_seed(model, seed):
@@ -242,149 +210,49 @@ def with_seed(model, seed):
     return model
 
 
-def one(a, b, seed):
-    """(estimate, standard error, low, high, trusted) of the direct ratio and of the difference."""
+def run(pair, seed):
+    """A record of the difference, and one of the direct ratio, if there is one."""
+    a, b, truth, spread = make(pair)
     a, b = with_seed(a, 2 * seed), with_seed(b, 2 * seed + 1)
-    first, second = (
-        model.estimate_log_partition().partition_estimator_.result_ for model in (a, b)
-    )
-    below, above = (
-        np.hypot(*(r.interval()[1] - r.log_partition for r in (first, second))) for _ in range(2)
-    )
-    value, error = (
-        second.log_partition - first.log_partition,
-        np.hypot(first.std_error, second.std_error),
-    )
-    difference = value, error, value - below, value + above, first.converged and second.converged
-    result = ratio_result(a, b)
-    if result is None:
-        return (np.nan, np.nan, np.nan, np.nan, False), difference
-    return (result.log_partition, result.std_error, *result.interval(), True), difference
+    began = time.process_time()
+    found = [each.estimate_log_partition().partition_estimator_.result_ for each in (a, b)]
+    ratio = ratio_result(a, b)
+    seconds = time.process_time() - began
 
-
-def spread(a, b, rows):
-    return float(np.std(a._log_f(rows)[0] - b._log_f(rows)[0]))
-
-
-def enumerated(a, b):
-    first, second = (
-        copy.deepcopy(model).set_params(partition_estimator=Exact()) for model in (a, b)
-    )
-    return (
-        second.estimate_log_partition().log_partition_
-        - first.estimate_log_partition().log_partition_
-    )
-
-
-def coverage(n_repeats, names):
-    print(
-        "| pair | spread | runs | trusted | covered | error | joint z > 3 | difference: trusted |"
-        " covered | error |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
-    for name in names or (PAIRS | DENSITIES):
-        started = time.process_time()
-        a, b, *known = (PAIRS | DENSITIES | APART)[name]()
-        truth = known[0] if known else enumerated(a, b)
-        runs = np.array([one(a, b, seed) for seed in range(n_repeats)], dtype=float)
-        direct, difference = runs[:, 0], runs[:, 1]
-        far = np.abs(direct[:, 0] - difference[:, 0]) > 3 * np.hypot(direct[:, 1], difference[:, 1])
-        trusted = (direct[:, 4] == 1) & (difference[:, 4] == 1)
-        cells = [
-            name,
-            f"{spread(a, b, a.sample(2000, random_state=0)):.2f}",
-            n_repeats,
-            *summary(direct, truth),
-        ]
-        cells += [f"{np.sum(far & trusted)} of {np.sum(trusted)}", *summary(difference, truth)]
-        print(
-            "| " + " | ".join(map(str, cells)) + f" | {time.process_time() - started:.0f} s",
-            flush=True,
+    first, second = found
+    value = second.log_partition - first.log_partition
+    half = np.hypot(*(each.interval()[1] - each.log_partition for each in found))
+    numbers = {
+        "difference": (
+            value,
+            np.hypot(first.std_error, second.std_error),
+            abs(value - truth) <= half + TINY,
+            first.converged and second.converged,
         )
+    }
+    if ratio is not None:
+        low, high = ratio.interval()
+        numbers["direct"] = ratio.log_partition, ratio.std_error, low <= truth <= high, True
+    return [
+        {
+            "method": method,
+            "spread": spread,
+            "off": log_ratio - truth,
+            "error": error,
+            "covers": bool(covers),
+            "converged": bool(converged),
+            "seconds": seconds,
+        }
+        for method, (log_ratio, error, covers, converged) in numbers.items()
+    ]
 
 
-def summary(runs, truth):
-    """Trusted runs, how many of these cover, and the root mean square error of these (nats)."""
-    runs = runs[runs[:, 4] == 1]
-    covered = (runs[:, 2] <= truth) & (truth <= runs[:, 3])
-    error = f"{np.sqrt(np.mean((runs[:, 0] - truth) ** 2)):.3f}" if len(runs) else "-"
-    return len(runs), covered.sum(), error
-
-
-# ---- pairs that nobody tuned to
-def with_regions(model, seed, shares):
-    """The model with a hidden unit more for each share, which opens a region that has it."""
-    rng = np.random.default_rng([81, seed])
-    weights = 6.0 * rng.integers(2, size=(len(shares), model.components_.shape[1])) - 3
-    visible = model.intercept_visible_
-    hidden = model.intercept_hidden_
-
-    def log_z(shift):
-        path = RBMPath(model.components_, visible + shift, hidden, model.visible_mean_)
-        return Exact().fit(path).log_partition_
-
-    outside = np.log(1 - np.sum(shares)) - log_z(0.0)
-    biases = np.log(shares) - outside - [log_z(shift) for shift in weights]
-    mean = (1 - np.sum(shares)) * model.visible_mean_ + shares @ expit(visible + weights)
-    return BernoulliRBM.from_parameters(
-        np.vstack([model.components_, weights]), visible, np.r_[hidden, biases], mean
-    )
-
-
-def fresh_pair(kind, seed):
-    components, visible, hidden, _, mean, _ = missing_regions.trained(seed, 12)
-    model = BernoulliRBM.from_parameters(components, visible, hidden, mean)
-    shares = np.random.default_rng([82, seed]).uniform(0.02, 0.15, size=2)
-    other = perturbed(model, 0.02)
-    if kind == "no units more":
-        return model, other
-    if kind == "two units more in one":
-        return model, with_regions(model, seed, shares)
-    return with_regions(model, seed, shares), with_regions(other, seed, shares[::-1])
-
-
-FRESH = ("no units more", "two units more in one", "two units more in both")
-
-
-def fresh(n_pairs, kinds):
-    print(
-        "| kind | pairs | direct: trusted | covered | error | joint z > 3 | difference: trusted |"
-        " covered | error |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
-    for kind in kinds or FRESH:
-        found = []
-        for seed in range(n_pairs):
-            a, b = fresh_pair(kind, seed)
-            runs = np.array(one(a, b, seed), dtype=float)
-            runs[:, [0, 2, 3]] -= enumerated(a, b)
-            found.append(runs)
-            print(kind, seed, np.round(runs, 4).tolist(), file=sys.stderr, flush=True)
-        direct, difference = np.swapaxes(found, 0, 1)
-        far = np.abs(direct[:, 0] - difference[:, 0]) > 3 * np.hypot(direct[:, 1], difference[:, 1])
-        cells = [kind, n_pairs, *summary(direct, 0.0), np.sum(far), *summary(difference, 0.0)]
-        print("| " + " | ".join(map(str, cells)) + " |", flush=True)
-
-
-def errors(n_repeats, names):
-    print(
-        "| pair | spread | direct: trusted | standard error | difference: trusted | standard"
-        " error |"
-    )
-    print("|---|---|---|---|---|---|")
-    for name in names or (LARGER | ON_PATCHES):
-        started = time.process_time()
-        a, b = (LARGER | ON_PATCHES)[name]()
-        rows = DIGITS[1200:] if name in LARGER else patches().X_test
-        runs = np.array([one(a, b, seed) for seed in range(n_repeats)], dtype=float)
-        size = np.sqrt(np.nanmean(runs[:, :, 1] ** 2, axis=0))
-        cells = [name, f"{spread(a, b, rows):.2f}"]
-        for trusted, error in zip(runs[:, :, 4].sum(axis=0), size):
-            cells += [f"{trusted:.0f} of {n_repeats}", f"{error:.3f}"]
-        print("| " + " | ".join(cells) + f" | {time.process_time() - started:.0f} s", flush=True)
+def main():
+    args = options(__doc__, "compare_coverage.jsonl", 100, pairs=ALL)
+    warnings.simplefilter("ignore")
+    tasks = [{"pair": pair, "seed": seed} for pair in args.pairs for seed in args.seeds]
+    print_coverage(measured(args.results, tasks, run), "pair", "method", medians=("spread",))
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    task, n_repeats, *names = sys.argv[1:]
-    {"coverage": coverage, "errors": errors, "fresh": fresh}[task](int(n_repeats), names)
+    main()

@@ -1,8 +1,8 @@
 """Evidences of 0 to 3 planets in the radial velocities of the EPRV3 evidence challenge.
 
-    python tests/benchmarks/eprv3.py FOLDER [--planets 0 1 2] [--priors a b] [--sets 1 2 3]
-    [--methods AdaptiveSMC tempering] [--seeds 0 1] [--plain]
-    [--results eprv3.jsonl] [--report]
+    python tests/benchmarks/eprv3.py --folder FOLDER [--planets 0 1 2] [--priors a b]
+        [--sets 1 2 3] [--methods AdaptiveSMC tempering] [--seeds 2] [--plain]
+        [--results eprv3.jsonl]
 
 FOLDER holds rvs_000N.txt, prior_bounds_000N.txt and submissions.csv (Nelson et al. 2020,
 arXiv:1806.04683). Keplerian orbits, correlated noise with fixed hyperparameters, priors of that
@@ -18,40 +18,34 @@ allowed for another one, its height is the larger one. `--plain` leaves all this
 Methods: `AdaptiveSMC`; "explored", importance sampling from an explored cover; "planet by planet",
 `AdaptiveSMC` from draws of the posterior with a planet less and of the prior of the last one;
 "tempering", `ParallelTempering` from a mixture fitted to the draws of an `AdaptiveSMC` of another
-seed (planet by planet with prior "a" or periods that two planets share); "in parts", with prior
-"a", `AdaptiveSMC` with periods in windows where most of the posterior is, and, planet by planet, of
-the rest; "dynesty", which must be installed; "quadrature" without planets.
+seed (planet by planet with prior "a" or periods that two planets share); "quadrature" without
+planets.
 Every run is appended to the results file as it ends. Prints Markdown: nats, and logarithms to base
 10 beside what was submitted.
 """
 
 from __future__ import annotations
 
-import argparse
-import collections
 import csv
 import functools
 import itertools
-import json
 import time
 import warnings
+from collections import defaultdict
 from pathlib import Path
 
 import numba
 import numpy as np
+from measure import LOG_2PI, Counted, groups, measured, options, row, table
 from scipy.special import gammaln, logsumexp, ndtri
 
 from sklpf import AdaptiveSMC, ParallelTempering, UntilTrusted
 from sklpf.interop import from_prior_transform
 from sklpf.partition import ImportanceSampling
 
-LOG_2PI = np.log(2 * np.pi)
 RAYLEIGH = 0.2  # of eccentricities, below 1
 TOL = 0.04
 LOOSE = 0.2  # standard error of runs whose draws alone are used, or of a small part
-SMALL_SHARE = 1e-3  # of a part that 3 nats more would raise the sum by 0.02
-# Where most of the posterior is; of other sets in the periods of prior "b".
-WINDOWS = {(2, 2): [(15.4882, 16.2181), (80.0, 135.0)]}
 
 
 @numba.njit(error_model="numpy")
@@ -115,25 +109,6 @@ def periods_of(folder, number, n_planets, prior):
     return [tuple(map(float, bounds[1 + j])) for j in range(n_planets)]
 
 
-def of_narrow_periods(wide, narrow, log_z):
-    """Log Z of the part of a wide prior whose periods a narrow one allows, in any order."""
-    log_widths = [
-        np.log(np.log(np.array(each)[:, 1] / np.array(each)[:, 0])) for each in (wide, narrow)
-    ]
-    return log_z + gammaln(len(narrow) + 1) - np.sum(log_widths[0] - log_widths[1])
-
-
-def are_within(periods, windows):
-    """Whether each window has a period of its own, of points (n, planets)."""
-    ends = np.array(windows)[:, :, np.newaxis]
-    orders = itertools.permutations(range(len(windows)))
-    within = [
-        np.all((periods[:, order] >= ends[:, 0].T) & (periods[:, order] <= ends[:, 1].T), axis=1)
-        for order in orders
-    ]
-    return np.any(within, axis=0)
-
-
 def is_labelled(periods, known):
     """Whether all planets but the last are those nearest to known periods, of points (n, planets).
 
@@ -164,19 +139,17 @@ def log_share_of_order(x, inner, outer, low, high):
     return np.where(can_change, share, 0.0)
 
 
-def problem(folder, number, prior, plain, n_planets, known=None, narrow=None, outside=None):
+def problem(folder, number, prior, plain, n_planets, known=None):
     """Log likelihood, prior transform, and its number of coordinates.
 
     With known periods of all planets but one, those with the same prior are labelled by these.
-    Narrow periods replace those of the prior; the likelihood is 0 where all are within windows that
-    they have to be outside of.
     """
     t, v, error = np.loadtxt(folder / f"rvs_000{number}.txt").T[:3]
     lags = t[:, np.newaxis] - t
     kernel = 3 * np.exp(-0.5 * (np.sin(np.pi * lags / 20) ** 2 / 0.25 + lags**2 / 2500))
     values, vectors = np.linalg.eigh(kernel + np.diag(error**2))
-    periods = narrow or periods_of(folder, number, n_planets, prior)
-    is_sorted = prior == "a" and not plain and known is None and not narrow
+    periods = periods_of(folder, number, n_planets, prior)
+    is_sorted = prior == "a" and not plain and known is None
     nested = [] if prior == "a" or plain else nested_pairs(periods)
 
     def log_likelihood(x):
@@ -193,8 +166,6 @@ def problem(folder, number, prior, plain, n_planets, known=None, narrow=None, ou
         if known is not None:
             is_in = is_labelled(x[:, 2::5], known)
             value = np.where(is_in, value + gammaln(n_planets + 1), -np.inf)
-        if outside is not None:
-            value = np.where(are_within(x[:, 2::5], outside), -np.inf, value)
         return value
 
     def transform(u):
@@ -221,18 +192,6 @@ def problem(folder, number, prior, plain, n_planets, known=None, narrow=None, ou
     return log_likelihood, transform, 2 + 5 * n_planets
 
 
-class Counted:
-    """A log likelihood of points (n, ...) that counts these."""
-
-    def __init__(self, log_likelihood):
-        self.log_likelihood = log_likelihood
-        self.n = 0
-
-    def __call__(self, x):
-        self.n += len(x)
-        return self.log_likelihood(x)
-
-
 class Task:
     """A cell of the table: models with up to n planets, and how often they were evaluated."""
 
@@ -244,18 +203,14 @@ class Task:
         self.options = options
         self.counted = []
 
-    def of(self, n_planets, *given):
-        """Log likelihood, prior transform, and its number of coordinates."""
-        log_likelihood, transform, d = self.model(n_planets, *given)
+    def path(self, n_planets, known=None):
+        log_likelihood, *prior = self.model(n_planets, known)
         self.counted.append(Counted(log_likelihood))
-        return self.counted[-1], transform, d
-
-    def path(self, n_planets, *given):
-        return from_prior_transform(*self.of(n_planets, *given), vectorized=True)
+        return from_prior_transform(self.counted[-1], *prior, vectorized=True)
 
     @property
     def n_calls(self):
-        return sum(each.n for each in self.counted)
+        return sum(each.n_points for each in self.counted)
 
     def adaptive_smc(self, tol, seed):
         return AdaptiveSMC(
@@ -282,7 +237,7 @@ def draws_of(result):
     return result.draws.resample().points
 
 
-def one_by_one(task, n_planets, tol, seed, outside=None):
+def one_by_one(task, n_planets, tol, seed):
     """Path and result of `AdaptiveSMC`, from draws with a planet less and one from the prior."""
     if n_planets <= 1:
         path = task.path(n_planets)
@@ -293,7 +248,7 @@ def one_by_one(task, n_planets, tol, seed, outside=None):
     if task.prior == "a":
         found = before.constrain(draws)
         known = [np.median(found[f"parameter_{2 + 5 * j}"]) for j in range(n_planets - 1)]
-    path = task.path(n_planets, known, None, outside)
+    path = task.path(n_planets, known)
     new = np.random.default_rng(seed).standard_normal((len(draws), 5))
     draws = np.column_stack([draws, new])[np.newaxis]
     smc = UntilTrusted([task.adaptive_smc(tol, seed)], tol, random_state=seed)
@@ -316,36 +271,6 @@ def planet_by_planet(task, seed):
     return one_by_one(task, task.n_planets, TOL, seed)[1]
 
 
-def in_parts(task, seed):
-    """Of prior "a": the part with periods in narrow windows, and the rest, planet by planet.
-
-    The rest may be flagged where its share is small.
-    """
-    if task.n_planets < 2 or task.prior == "b":
-        return None
-    folder, number = task.options.folder, task.number
-    wide = periods_of(folder, number, task.n_planets, "a")
-    windows = WINDOWS.get((number, task.n_planets))
-    windows = windows or periods_of(folder, number, task.n_planets, "b")
-    path = task.path(task.n_planets, None, windows)
-    inner = record_of(fitted(task.adaptive_smc(TOL, 2000 + seed), path))
-    rest = record_of(one_by_one(task, task.n_planets, LOOSE, 2000 + seed, windows)[1])
-    return sum_of(inner, rest, of_narrow_periods(wide, windows, inner["log_evidence"]))
-
-
-def sum_of(inner, rest, log_inner):
-    parts = np.array([log_inner, rest["log_evidence"]])
-    shares = np.exp(parts - logsumexp(parts))
-    counted = [inner] if shares[1] < SMALL_SHARE else [inner, rest]
-    return {
-        "log_evidence": logsumexp(parts),
-        "std_error": np.hypot(*(shares * [inner["std_error"], rest["std_error"]])),
-        "converged": all(each["converged"] for each in counted),
-        "reasons": [reason for each in counted for reason in each["reasons"]],
-        "parts": [inner, rest | {"share": shares[1]}],
-    }
-
-
 def tempering(task, seed):
     """From a mixture, fitted to the draws of another run, with a twentieth of the prior."""
     periods = periods_of(task.options.folder, task.number, task.n_planets, task.prior)
@@ -359,27 +284,11 @@ def tempering(task, seed):
     return fitted(estimator, path, draws=draws_of(result)[np.newaxis])
 
 
-def dynesty(task, seed):
-    from dynesty import NestedSampler
-
-    log_likelihood, transform, d = task.of(task.n_planets)
-    sampler = NestedSampler(
-        lambda x: float(log_likelihood(x[np.newaxis])[0]),
-        lambda u: transform(u[np.newaxis])[0],
-        d,
-        nlive=task.options.n_live,
-        rstate=np.random.default_rng(seed),
-    )
-    sampler.run_nested(print_progress=False)
-    results = sampler.results
-    return {"log_evidence": results.logz[-1], "std_error": results.logzerr[-1], "converged": True}
-
-
 def quadrature(task, seed):
     """Of the two parameters without planets, the first within 12 m/s of 0."""
     if task.n_planets:
         return None
-    log_likelihood, transform, _ = task.of(0)
+    log_likelihood, transform, _ = task.model(0)
     mean, step = np.linspace(0.494, 0.506, 401, retstep=True)
     noise, noise_step = np.linspace(0, 1, 1001, retstep=True)
     rows = [log_likelihood(transform(np.column_stack([mean, np.full(401, u)]))) for u in noise]
@@ -394,8 +303,6 @@ METHODS = {
     "explored": explored,
     "planet by planet": planet_by_planet,
     "tempering": tempering,
-    "in parts": in_parts,
-    "dynesty": dynesty,
     "quadrature": quadrature,
 }
 
@@ -405,7 +312,7 @@ OURS = {"AdaptiveSMC", "planet by planet"}  # first column of the table
 
 def submitted(folder):
     """Logarithms to base 10 by set, prior and number of planets."""
-    values = collections.defaultdict(list)
+    values = defaultdict(list)
     with (folder / "submissions.csv").open() as file:
         for row in csv.DictReader(file):
             value = float(row["log_evidence_1"])
@@ -434,82 +341,48 @@ def mean_of(records):
     return np.average(values, weights=errors**-2.0)
 
 
-def report(runs, folder):
+def report(records, folder):
     """A row for each cell."""
     others = submitted(folder)
-    print(
-        "| set, prior, planets | AdaptiveSMC | others | calls, s | log10 Z | from b | submitted |"
-    )
-    print("|---" * 7 + "|")
-    for key, records in sorted(runs.items()):
-        ours = [each for each in records if each["method"] in OURS]
-        second = [each for each in records if each["method"] not in OURS]
-        calls = np.median([each["calls"] for each in ours or second])
-        seconds = np.median([each["seconds"] for each in ours or second])
-        mean = mean_of(records)
-        narrow = mean_of(runs.get((key[0], "b", key[2]), []))
-        part = ""
-        if key[1] == "a" and narrow is not None:
-            ends = [periods_of(folder, key[0], key[2], prior) for prior in "ab"]
-            part = f"{of_narrow_periods(*ends, narrow) / np.log(10):.3f}"
-        low, middle, high = np.quantile(others[key], [0.25, 0.5, 0.75])
-        print(
-            f"| {key[0]}, {key[1]}, {key[2]} | {numbers_of(ours)} | {numbers_of(second)} |"
-            f" {calls:,.0f}, {seconds:.0f} | {'' if mean is None else f'{mean / np.log(10):.3f}'} |"
-            f" {part} | {middle:.2f}, {low:.2f} to {high:.2f} of {len(others[key])} |"
+    columns = "AdaptiveSMC", "others", "calls, s", "log10 Z", "submitted"
+    table("set, prior, planets", *columns)
+    runs = groups(records, "number", "prior", "planets")
+    for key, found in sorted(runs.items()):
+        ours = [each for each in found if each["method"] in OURS]
+        second = [each for each in found if each["method"] not in OURS]
+        calls, seconds = (
+            f"{np.median([each[name] for each in ours or second]):,.0f}"
+            for name in ("calls", "seconds")
         )
+        mean = mean_of(found)
+        log_10 = "" if mean is None else f"{mean / np.log(10):.3f}"
+        low, middle, high = np.quantile(others[key], [0.25, 0.5, 0.75])
+        theirs = f"{middle:.2f}, {low:.2f} to {high:.2f} of {len(others[key])}"
+        numbers = numbers_of(ours), numbers_of(second), f"{calls}, {seconds}"
+        row("{}, {}, {}".format(*key), *numbers, log_10, theirs)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--planets", type=int, nargs="*", default=[0, 1, 2])
-    parser.add_argument("--priors", nargs="*", default=["a", "b"])
-    parser.add_argument("--sets", type=int, nargs="*", default=[1, 2, 3])
-    parser.add_argument("--methods", nargs="*", default=["AdaptiveSMC", "tempering"])
-    parser.add_argument("--seeds", type=int, nargs="*", default=[0, 1])
-    parser.add_argument("--plain", action="store_true")
-    parser.add_argument("--n-particles", type=int, default=1000)
-    parser.add_argument("--max-sweeps", type=int, default=3_000_000)
-    parser.add_argument("--n-sweeps", type=int, default=16384)
-    parser.add_argument("--n-live", type=int, default=1000)
-    parser.add_argument("--results", type=Path, default=Path("eprv3.jsonl"))
-    parser.add_argument("--report", action="store_true")
-    options = parser.parse_args()
+    others = {"folder": None, "planets": [0, 1, 2], "priors": ["a", "b"], "sets": [1, 2, 3]}
+    others |= {"methods": ["AdaptiveSMC", "tempering"], "plain": False}
+    others |= {"n-particles": 1000, "max-sweeps": 3_000_000, "n-sweeps": 16384}
+    args = options(__doc__, "eprv3.jsonl", 2, others)
+    args.folder = Path(args.folder)
 
-    runs = collections.defaultdict(list)
-    if options.results.exists():
-        for line in options.results.read_text().splitlines():
-            record = json.loads(line)
-            runs[record["set"], record["prior"], record["planets"]].append(record)
-    done = {(key, each["method"], each["seed"]) for key in runs for each in runs[key]}
-    tasks = [
-        ((number, prior, planets), method, seed)
-        for planets in options.planets
-        for seed in options.seeds
-        for method in options.methods
-        for prior in options.priors
-        for number in options.sets
-        if planets or prior == "a"
-    ]
-    for key, method, seed in [] if options.report else tasks:
-        if (key, method, seed) in done:
-            continue
-        task = Task(key, options)
+    def run(planets, seed, method, prior, number, plain):
+        task = Task((number, prior, planets), args)
         started = time.process_time()
         found = METHODS[method](task, seed)
         if found is None:
-            continue
+            return []
         if not isinstance(found, dict):
             found = record_of(found)
-        number, prior, planets = key
-        record = {"set": number, "prior": prior, "planets": planets, "method": method}
-        record |= {"seed": seed, "plain": options.plain, **found}
-        record |= {"calls": task.n_calls, "seconds": time.process_time() - started}
-        with options.results.open("a") as file:
-            file.write(json.dumps(record) + "\n")
-        runs[key].append(record)
-    report(runs, options.folder)
+        return found | {"calls": task.n_calls, "seconds": time.process_time() - started}
+
+    names = ("planets", "seed", "method", "prior", "number", "plain")
+    cells = (args.planets, args.seeds, args.methods, args.priors, args.sets, [args.plain])
+    cells = [cell for cell in itertools.product(*cells) if cell[0] or cell[3] == "a"]
+    report(measured(args.results, [dict(zip(names, cell)) for cell in cells], run), args.folder)
 
 
 if __name__ == "__main__":

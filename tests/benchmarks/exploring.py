@@ -1,40 +1,49 @@
-"""Does importance sampling from explored covers cover? Densities of 31 kinds, each made anew from
-its seed, in 2 to 12 dimensions.
+"""Do results that explore a density cover? Densities of 31 kinds in 2 to 12 dimensions and others,
+each made anew from its seed.
 
-    python tests/benchmarks/exploring.py FILE.csv --seeds FIRST LAST [--kinds NAME ...]
-    [--dimensions D ...] [--estimator UntilTrusted] [--max-evaluations N] [--table | --basins]
+    python tests/benchmarks/exploring.py [--seeds 4] [--kinds WORD ...]
+        [--estimator {explored,UntilTrusted,short runs first}] [--max-evaluations N]
+        [--dimensions D ...] [--results exploring.jsonl]
 
-One line a run: kind, dimensions, seed, evaluations with those of checks, error, standard error,
-whether it is trusted, the smallest basin of which it says that it would have been met, seconds of
-the processor and why it is not trusted. An interrupted benchmark goes on where it stopped. Each run
-takes one of the dimensions by its seed. log Z has a closed form or is quadrature's; of logistic,
-Poisson and robust regressions it is importance sampling's from a t distribution at the mode, with a
-standard error below 0.005. Constants were never chosen on seeds from 1000 on. Prints Markdown;
-with `--basins` the share of climbs from the base that lead to each part of the mixtures on which
-trusted runs are more than 3 standard errors off.
+explored: `ImportanceSampling(proposal="explored")`. UntilTrusted has its defaults, for RBMs those
+of larger ones, as `Exact` would answer; "short runs first" begins with SMC with 30 to 300 levels.
+Kinds that `UntilTrusted` alone is for: bent mixtures, also in 21 to 30 dimensions and with draws,
+mixtures in a prior transform, and RBMs.
+
+log Z has a closed form or is quadrature's; of logistic, Poisson and robust regressions it is
+importance sampling's from a t distribution at the mode, with a standard error below 0.005. Nothing
+was chosen on seeds from 1000 on. Every run is appended to the results as it ends, and an
+interrupted benchmark goes on where it stopped. Prints Markdown; evaluations are those of exploring
+and checks, medians.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 import itertools
-import time
 import warnings
 import zlib
-from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
+from adaptive_smc import of_family
+from fresh_models import rbm
+from measure import LOG_2PI, by_importance, judged, measured, options, print_coverage
 from scipy import integrate, stats
 from scipy.optimize import minimize
 from scipy.special import expit, gammaln, logsumexp, multigammaln
 
-from sklpf import Gaussian, GeometricPath, StudentT, Uniform
-from sklpf.partition import ImportanceSampling, UntilTrusted
-
-LOG_2PI = np.log(2 * np.pi)
-COLUMNS = ("kind", "d", "seed", "evaluations", "error", "std_error", "trusted", "basin", "seconds")
+from sklpf import (
+    SMC,
+    AdaptiveSMC,
+    BernoulliRBM,
+    Exact,
+    Gaussian,
+    GeometricPath,
+    ParallelTempering,
+    Uniform,
+    UntilTrusted,
+)
+from sklpf.interop import from_prior_transform
+from sklpf.partition import ImportanceSampling
 
 
 def normal(x, mean=0.0, sd=1.0):
@@ -54,8 +63,8 @@ def log_trapezoid(logs, grid):
     return float(logsumexp(logs) + np.log(grid[1] - grid[0]))
 
 
-def by_importance(log_density, d):
-    """log Z of a density with one mode."""
+def with_one_mode(log_density, d):
+    """log Z by importance sampling."""
     x = np.zeros(d)
     for _ in range(3):
         x = minimize(lambda x: -log_density(x[np.newaxis])[0], x).x
@@ -63,37 +72,58 @@ def by_importance(log_density, d):
     corners = (x + i + j, x - i - j), (x + i - j, x - i + j)
     above, below = (sum(log_density(at.reshape(-1, d)) for at in each) for each in corners)
     covariance = 1.2 * np.linalg.inv((below - above).reshape(d, d) / 4e-6)
-    for n in (10_000, 20_000, 100_000):
-        proposal = StudentT(x, covariance, df=5 + d)
-        draws = proposal.sample(n, np.random.default_rng(n))
-        log_weights = log_density(draws) - proposal.log_density(draws)
-        log_z = logsumexp(log_weights) - np.log(n)
-        weights = np.exp(log_weights - log_z)
-        x = weights @ draws / weights.sum()
-        covariance = 1.1 * np.cov(draws.T, aweights=weights)
-    assert np.std(weights) / np.sqrt(n) < 0.005
-    return float(log_z)
+    log_z, error = by_importance(log_density, x, covariance, 5 + d)
+    assert error < 0.005
+    return log_z
 
 
 class Parts:
-    """Normal or t distributions with shares, means (K, d) and roots of covariances (K, d, d)."""
+    """Normal or t distributions with shares, means (K, d) and roots of covariances (K, d, d), bent
+    along the square of the first coordinate.
+    """
 
-    def __init__(self, shares, means, roots, df=np.inf):
-        self.log_shares, self.means, self.df = np.log(shares), means, df
+    def __init__(self, shares, means, roots, df=np.inf, bend=0.0):
+        self.log_shares, self.means, self.roots = np.log(shares), means, roots
+        self.df, self.bend = df, bend
         self.inverses = np.linalg.inv(roots)
         self.log_dets = np.linalg.slogdet(self.inverses)[1]
 
-    def __call__(self, x):
+    def sample(self, n, rng):
+        which = rng.choice(len(self.means), n, p=np.exp(self.log_shares))
+        z = rng.normal(size=(n, self.means.shape[1]))
+        if np.isfinite(self.df):
+            z /= np.sqrt(rng.chisquare(self.df, size=(n, 1)) / self.df)
+        x = self.means[which] + np.einsum("nij,nj->ni", self.roots[which], z)
+        x[:, 1] += self.bend * x[:, 0] ** 2
+        return x
+
+    def parts(self, x):
+        """Log density of each part (K, n), minus its slope in half of the squared distance, and
+        standardised points (K, n, d).
+        """
         d = x.shape[1]
-        z = np.einsum("kij,knj->kni", self.inverses, x - self.means[:, np.newaxis])
+        straight = np.array(x)
+        straight[:, 1] -= self.bend * x[:, 0] ** 2
+        z = np.einsum("kij,knj->kni", self.inverses, straight - self.means[:, np.newaxis])
         squares = np.sum(z**2, axis=2)
         if np.isinf(self.df):
-            logs = -0.5 * (squares + d * LOG_2PI)
+            logs, pull = -0.5 * (squares + d * LOG_2PI), np.ones_like(squares)
         else:
             half = (self.df + d) / 2
             logs = gammaln(half) - gammaln(self.df / 2) - d / 2 * np.log(self.df * np.pi)
             logs = logs - half * np.log1p(squares / self.df)
-        return logsumexp(logs + (self.log_shares + self.log_dets)[:, np.newaxis], axis=0)
+            pull = (self.df + d) / (self.df + squares)
+        return logs + (self.log_shares + self.log_dets)[:, np.newaxis], pull, z
+
+    def __call__(self, x):
+        return logsumexp(self.parts(x)[0], axis=0)
+
+    def grad(self, x):
+        logs, pull, z = self.parts(x)
+        shares = pull * np.exp(logs - logsumexp(logs, axis=0))
+        slope = -np.einsum("kn,kni,kij->nj", shares, z, self.inverses)
+        slope[:, 0] -= 2 * self.bend * x[:, 0] * slope[:, 1]
+        return slope
 
 
 def turned_roots(rng, widths):
@@ -246,7 +276,7 @@ def logistic(rng, d):
     def log_density(x):
         return normal(x, 0, scale) - np.logaddexp(0, -x @ signed.T).sum(axis=1)
 
-    return log_density, Gaussian(np.zeros(d), scale**2), None, by_importance(log_density, d)
+    return log_density, Gaussian(np.zeros(d), scale**2), None, with_one_mode(log_density, d)
 
 
 def poisson(rng, d):
@@ -258,7 +288,7 @@ def poisson(rng, d):
         with np.errstate(over="ignore"):
             return normal(x, 0, 2.0) + (y * eta - np.exp(eta) - gammaln(y + 1)).sum(axis=1)
 
-    return log_density, Gaussian(np.zeros(d), 4.0), None, by_importance(log_density, d)
+    return log_density, Gaussian(np.zeros(d), 4.0), None, with_one_mode(log_density, d)
 
 
 def robust(rng, d):
@@ -269,7 +299,7 @@ def robust(rng, d):
     def log_density(x):
         return normal(x, 0, 3.0) + stats.t.logpdf(y - x @ A.T, 4, 0, 0.5).sum(axis=1)
 
-    return log_density, Gaussian(np.zeros(d), 9.0), None, by_importance(log_density, d)
+    return log_density, Gaussian(np.zeros(d), 9.0), None, with_one_mode(log_density, d)
 
 
 def along_a_line(rng, d, columns, grid, log_prior, to_base):
@@ -547,123 +577,147 @@ def spike(rng, d):
     return Parts([0.5, 0.5], means, roots), wide_base(rng, d), None, 0.0
 
 
+# ---- kinds for UntilTrusted alone: a path, its log Z, and draws or None
+def bent(rng, d, df=np.inf):
+    n = int(rng.integers(1, 4))
+    roots = turned_roots(rng, np.exp(0.5 * rng.normal(size=(n, d))))
+    means = rng.normal(size=(n, d)) * rng.uniform(0, 4)
+    bend = rng.choice([0.0, rng.uniform(0, 0.3)])
+    return Parts(rng.dirichlet(np.full(n, 3.0)), means, roots, df, bend)
+
+
+def bent_path(rng, parts, has_gradient):
+    """From a base that is far wider."""
+    grad = parts.grad if has_gradient else None
+    base = Gaussian(
+        np.zeros(parts.means.shape[1]), np.exp(rng.uniform(np.log(5), np.log(100))) ** 2
+    )
+    return GeometricPath(parts, grad=grad, base=base)
+
+
+def bent_normals(rng, seed):
+    parts = bent(rng, int(rng.integers(2, 9)))
+    return bent_path(rng, parts, bool(rng.integers(2))), 0.0, None
+
+
+def bent_students(rng, seed):
+    parts = bent(rng, int(rng.integers(2, 9)), rng.uniform(2, 10))
+    return bent_path(rng, parts, bool(rng.integers(2))), 0.0, None
+
+
+def bent_in_many_dimensions(rng, seed):
+    parts = bent(rng, int(rng.integers(21, 31)), rng.choice([np.inf, rng.uniform(4, 20)]))
+    return bent_path(rng, parts, True), 0.0, None
+
+
+def bent_with_draws(rng, seed):
+    """Four chains of independent draws."""
+    parts = bent(rng, int(rng.integers(2, 9)), rng.choice([np.inf, rng.uniform(3, 10)]))
+    n = int(np.exp(rng.uniform(np.log(20), np.log(1000))))
+    draws = parts.sample(4 * n, rng).reshape(4, n, -1)
+    return bent_path(rng, parts, False), 0.0, draws
+
+
+def prior_transform(rng, seed):
+    *prior, truth = of_family(1000 + seed)
+    return from_prior_transform(*prior, vectorized=True), float(truth), None
+
+
+def trained_rbm(rng, seed):
+    path, (truth, _) = rbm(rng, seed)
+    return path, float(truth[0]), None
+
+
+def random_rbm(rng, seed):
+    """Without training: weights from weak to beyond a phase transition."""
+    n_hidden, n_visible = int(rng.integers(5, 16)), int(rng.integers(10, 61))
+    shapes = (n_hidden, n_visible), n_visible, n_hidden
+    scale = rng.uniform(0.2, 3)
+    model = BernoulliRBM.from_parameters(*(rng.normal(scale=scale, size=s) for s in shapes))
+    path = model.path()
+    return path, Exact().fit(path).log_partition_, None
+
+
+PATHS = (bent_normals, bent_students, bent_in_many_dimensions, bent_with_draws, prior_transform)
+PATHS += (trained_rbm, random_rbm)
+
+
 MIXTURES = (even_mixture, unequal_mixture, turned_mixture, far_mixture, boxed_mixture)
 MIXTURES += (student_mixture, needles, labels)
 OTHERS = (correlated, regression, collinear, unknown_noise, logistic, poisson, robust, period)
 OTHERS += (change_point, not_centred, centred, sparse_means, bounded, logits, positive, ordered)
 OTHERS += (wishart, banana, student, skewed)
 HARD = (funnel, shell, spike)
-KINDS = {kind.__name__: kind for kind in (*MIXTURES, *OTHERS, *HARD)}
+GROUPS = {
+    kind.__name__: group
+    for group, kinds in {
+        "mixtures": MIXTURES,
+        "others": OTHERS,
+        "hard": HARD,
+        "paths": PATHS,
+    }.items()
+    for kind in kinds
+}
+KINDS = {kind.__name__: kind for kind in (*MIXTURES, *OTHERS, *HARD, *PATHS)}
 FEWEST = {"unknown_noise": 3, "period": 4, "change_point": 3, "not_centred": 4, "centred": 5}
 FEWEST |= {"wishart": 3}
 
 
 def made(kind, seed, dimensions):
-    """Density, base, bounds, log Z and dimensions of a kind's seed."""
+    """A path, its log Z, draws or None, and the dimensions of a density, one of those given."""
     rng = np.random.default_rng([zlib.crc32(kind.encode()), seed])
+    if GROUPS[kind] == "paths":
+        return *KINDS[kind](rng, seed), 0
     d = max(int(rng.choice(dimensions)), FEWEST.get(kind, 2))
-    return *KINDS[kind](rng, d), d
+    log_density, base, bounds, log_z = KINDS[kind](rng, d)
+    return GeometricPath(log_density, base=base, bounds=bounds), log_z, None, d
 
 
-def estimator_of(options, seed):
-    budget = {"max_evaluations": options.max_evaluations, "random_state": seed}
-    if options.estimator == "UntilTrusted":
-        return UntilTrusted(tol=0.1, **budget)
-    return ImportanceSampling(200_000, proposal="explored", tol=0.1, **budget)
+def estimators_of(name, kind):
+    """None for the defaults, which `Exact` answers if an RBM is small."""
+    tempering = [ParallelTempering(n_sweeps=n, tol=0.1) for n in (16_384, 65_536)]
+    if name == "short runs first":
+        last = SMC(n_temperatures=1000) if kind.endswith("rbm") else AdaptiveSMC()
+        return [*(SMC(n_temperatures=n) for n in (30, 100, 300)), last, *tempering]
+    if kind.endswith("rbm"):
+        return [ParallelTempering(), SMC(n_temperatures=1000), *tempering]
+    return None
 
 
-def run(kind, seed, options):
-    log_density, base, bounds, log_z, d = made(kind, seed, options.dimensions)
-    path = GeometricPath(log_density, base=base, bounds=bounds)
-    begin = time.process_time()
-    result = estimator_of(options, seed).fit(path).result_
-    row = (kind, d, seed, result.n_sweeps + result.check_evaluations)
-    row += (f"{result.log_partition - log_z:.5f}", f"{result.std_error:.5f}", int(result.converged))
-    row += (f"{result.diagnostics.get('smallest_basin', 1.0):.2g}",)
-    return (*row, f"{time.process_time() - begin:.2f}", "; ".join(result.reasons)[:120])
-
-
-def read(file):
-    if not Path(file).exists():
-        return []
-    with open(file, newline="") as opened:
-        return [dict(zip((*COLUMNS, "why"), row)) for row in csv.reader(opened)]
-
-
-def table(rows):
-    groups = defaultdict(list)
-    names = [[kind.__name__ for kind in kinds] for kinds in (MIXTURES, OTHERS, HARD)]
-    for row in rows:
-        numbers = [float(row[name]) for name in COLUMNS[3:]]
-        groups[row["kind"]].append(numbers)
-        for title, some in zip(("mixtures", "others", "hard"), names):
-            if row["kind"] in some:
-                at = "2 to 7-D" if int(row["d"]) < 8 else "8 to 12-D"
-                groups[f"all {title}, {at}"].append(numbers)
-    print(
-        "| kind | runs | trusted | cover | > 3 SE | > 5 SE | median evaluations | median SE | s |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|")
-    for name, found in sorted(groups.items(), key=lambda item: item[0].startswith("all")):
-        evaluations, error, std_error, trusted, _, seconds = np.array(found).T
-        ok = trusted == 1
-        z = np.abs(error[ok]) / std_error[ok]
-        print(
-            f"| {name} | {len(found)} | {ok.sum()} | {(z < 1.96).sum()} | {(z > 3).sum()} |"
-            f" {(z > 5).sum()} | {np.median(evaluations):,.0f} | {np.median(std_error):.3f} |"
-            f" {np.median(seconds):.1f} |"
-        )
-
-
-def basins(rows, dimensions, n=2000):
-    """Shares of n climbs from the base by the part of a mixture where they end."""
-    for row in rows:
-        far = abs(float(row["error"])) > 3 * float(row["std_error"]) and row["trusted"] == "1"
-        kind, seed = row["kind"], int(row["seed"])
-        if not far or kind not in {each.__name__ for each in MIXTURES} | {"spike"}:
-            continue
-        parts, base, *_ = made(kind, seed, dimensions)
-        x = np.asarray(base.sample(n, np.random.default_rng(0)))
-        for _ in range(400):  # as EM climbs: to the mean of the parts by their shares there
-            z = np.einsum("kij,knj->kni", parts.inverses, x - parts.means[:, np.newaxis])
-            logs = -0.5 * np.sum(z**2, axis=2) + (parts.log_shares + parts.log_dets)[:, np.newaxis]
-            shares = np.exp(logs - logsumexp(logs, axis=0))
-            precisions = np.einsum("kji,kjl->kil", parts.inverses, parts.inverses)
-            A = np.einsum("kn,kij->nij", shares, precisions)
-            b = np.einsum("kn,kij,kj->ni", shares, precisions, parts.means)
-            before, x = x, np.linalg.solve(A, b[..., np.newaxis])[..., 0]
-            if np.abs(x - before).max() < 1e-3:
-                break
-        ends = np.bincount(shares.argmax(axis=0), minlength=len(parts.means)) / n
-        print(
-            f"* {kind} {seed}, {row['d']}-D, error {row['error']} ± {row['std_error']}: shares"
-            f" {np.exp(parts.log_shares).round(3)}, basins {ends.round(4)}, said {row['basin']}"
-        )
+def run(kind, seed, estimator, most, dimensions):
+    path, log_z, draws, d = made(kind, seed, list(map(int, dimensions.split())))
+    budget = {"max_evaluations": most, "random_state": seed}
+    if estimator == "explored":
+        sampler = ImportanceSampling(200_000, proposal="explored", tol=0.1, **budget)
+        (record,) = judged(sampler, path, log_z)
+    else:
+        sampler = UntilTrusted(estimators_of(estimator, kind), **budget)
+        (record,) = judged(sampler, path, log_z, draws=draws)
+    result = sampler.result_
+    at = "" if d == 0 else f", {'2 to 7' if d < 8 else '8 to 12' if d < 13 else 'more'}-D"
+    return record | {
+        "group": GROUPS[kind] + at,
+        "d": d,
+        "evaluations": result.n_sweeps + result.check_evaluations,
+        "basin": float(result.diagnostics.get("smallest_basin", 1.0)),
+        "answered": result.method,
+    }
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("file")
-    parser.add_argument("--seeds", type=int, nargs=2, default=[0, 4])
-    parser.add_argument("--kinds", nargs="*", default=list(KINDS))
-    parser.add_argument("--dimensions", type=int, nargs="*", default=[*range(2, 13)])
-    parser.add_argument("--estimator", default="ImportanceSampling")
-    parser.add_argument("--max-evaluations", type=int)
-    parser.add_argument("--table", action="store_true")
-    parser.add_argument("--basins", action="store_true")
-    options = parser.parse_args()
-    warnings.simplefilter("ignore")
-    done = {(row["kind"], int(row["seed"])) for row in read(options.file)}
-    seeds = [] if options.table or options.basins else range(*options.seeds)
-    for seed, kind in itertools.product(seeds, options.kinds):
-        if (kind, seed) not in done:
-            row = run(kind, seed, options)
-            with open(options.file, "a", newline="") as opened:
-                csv.writer(opened).writerow(row)
-    if options.basins:
-        basins(read(options.file), options.dimensions)
-    else:
-        table(read(options.file))
+    others = {"estimator": "explored", "max-evaluations": None, "dimensions": [*range(2, 13)]}
+    args = options(__doc__, "exploring.jsonl", 4, others, kinds=KINDS)
+    most = None if args.max_evaluations is None else int(args.max_evaluations)
+    kinds = [kind for kind in args.kinds if args.estimator != "explored" or GROUPS[kind] != "paths"]
+    fixed = {"estimator": args.estimator, "most": most}
+    fixed["dimensions"] = " ".join(map(str, args.dimensions))
+    pairs = itertools.product(args.seeds, kinds)
+    tasks = [{"kind": kind, "seed": seed} | fixed for seed, kind in pairs]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        records = measured(args.results, tasks, run)
+    for names in (("kind",), ("group",), ("estimator", "answered")):
+        print_coverage(records, *names, medians=("evaluations",))
 
 
 if __name__ == "__main__":

@@ -1,36 +1,30 @@
 """Held-out likelihood of models of image patches, ours and scikit-learn's: table 1 and figure 5 of
 the HAIS paper.
 
-    python tests/benchmarks/image_models.py [model ...] [--train 10000] [--test 1000] [--components
-    36] [--size 16]
-                                            [--rows 100] [--seeds 3] [--output image_models.jsonl]
+    python tests/benchmarks/image_models.py [--models WORD ...] [--seeds 3] [--train 10000]
+        [--test 1000] [--components 36] [--size 16] [--rows 100] [--results image_models.jsonl]
 
-Without names all models are trained, `--seeds` times each, on the same patches. Every training
-appends a line to the output; the table printed last is made of the newest line of every model and
-seed on these patches (`--seeds 0` prints it alone). Nats a row of whitened patches. Gains are
-paired with those of the Gaussian row by row; their standard error takes rows as independent, while
-patches overlap. Models with one log Z a row score the first `--rows` test rows.
+Every model is trained on the same patches. Every training is appended to the results, and not made
+again. Prints Markdown: nats a row of whitened patches. Gains are paired with those of the Gaussian
+row by row; their standard error takes rows as independent, while patches overlap. Models with one
+log Z a row score the first `--rows` test rows.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
+import functools
 import time
 import warnings
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from measure import row, table
+from measure import chosen, groups, measured, options, reference, row, table
 from scipy.stats import laplace, logistic
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.datasets import load_sample_images
 from sklearn.decomposition import PCA, FactorAnalysis, FastICA
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from threadpoolctl import threadpool_limits
@@ -42,7 +36,6 @@ from sklpf import (
     ProductOfExperts,
 )
 from sklpf.datasets import make_patches
-from sklpf.testing import find_shared_data
 
 UNITS = ("n_factors", "n_covariance", "n_mean")
 SIZES = {
@@ -60,7 +53,7 @@ def gaussian(seed=None):
     return GaussianMixture(1, reg_covar=0)
 
 
-def chosen(estimator, sizes, seed):
+def of_best_size(estimator, sizes, seed):
     """The estimator with the number of components that a tenth of the training rows likes best,
     fitted to all rows.
     """
@@ -113,11 +106,11 @@ def models(d):
     mixture = GaussianMixture(max_iter=300)
     return {
         "Gaussian": Model(gaussian),
-        "PCA": Model(partial(chosen, PCA(), [*quarters, d])),
-        "FactorAnalysis": Model(partial(chosen, FactorAnalysis(), [1, *quarters])),
+        "PCA": Model(partial(of_best_size, PCA(), [*quarters, d])),
+        "FactorAnalysis": Model(partial(of_best_size, FactorAnalysis(), [1, *quarters])),
         "FastICA, logistic": Model(partial(IndependentComponents, "logistic")),
         "FastICA, Laplace": Model(partial(IndependentComponents, "laplace")),
-        "GaussianMixture": Model(partial(chosen, mixture, [2, 4, 8, 16, 32])),
+        "GaussianMixture": Model(partial(of_best_size, mixture, [2, 4, 8, 16, 32])),
         **{
             f"linear generative, {name}": Model(
                 partial(ours, LinearGenerativeModel, parameters), True
@@ -157,158 +150,95 @@ def products(d):
 
 # ---- measuring
 def images():
-    """What they are, and grey images."""
-    file = find_shared_data("natural/images.npz")
-    if file is None:
-        return "photographs of scikit-learn", [
-            image.mean(axis=2) for image in load_sample_images().images
-        ]
-    with np.load(file) as archive:
-        return "natural images", [archive[name] for name in archive]
+    """Grey images of nature, or two photographs where the reference data is absent."""
+    try:
+        return list(reference("natural/images.npz").values())
+    except FileNotFoundError:
+        return [image.mean(axis=2) for image in load_sample_images().images]
 
 
-def measured(make, seed, X_train, rows, reference):
-    """One training and what it gives for the rows; `reference` is the Gaussian's likelihood of the
-    same rows.
-    """
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+@functools.cache
+def patches(size, train, components, test, data_seed):
+    """Patches, and the Gaussian's likelihoods of the test rows."""
+    found = make_patches(images(), size, train, components, n_test=test, random_state=data_seed)
+    return found, gaussian().fit(found.X_train).score_samples(found.X_test)
+
+
+def run(model, seed, rows, **of_patches):
+    """One training, and what it gives for the rows."""
+    found, of_gaussian = patches(**of_patches)
+    make, one_a_row = models(of_patches["components"])[model]
+    X_test = found.X_test[: rows if one_a_row else None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
         began = time.perf_counter()
-        model = make(seed).fit(X_train)
-        trained, n_caught = time.perf_counter(), len(caught)
-        values = model.score_samples(rows)
+        fitted = make(seed).fit(found.X_train)
+        trained = time.perf_counter()
+        values = fitted.score_samples(X_test)
         scored = time.perf_counter()
-    gains = values - reference
+    gains = values - of_gaussian[: len(values)]
     return {
+        "n_rows": len(values),
         "log_likelihood": float(values.mean()),
         "gain": float(gains.mean()),
         "gain_std_error": float(gains.std(ddof=1) / len(gains) ** 0.5),
-        **monte_carlo(model),
+        **monte_carlo(fitted),
         "fit_seconds": trained - began,
         "score_seconds": scored - trained,
-        "settled": not any(
-            issubclass(warning.category, ConvergenceWarning) for warning in caught[:n_caught]
-        ),
-        "chosen": getattr(model, "best_params_", {}),
-        "warnings": sorted({str(warning.message) for warning in caught}),
+        "chosen": ", ".join(map(str, getattr(fitted, "best_params_", {}).values())),
     }
 
 
 def monte_carlo(model):
-    """Standard error and bias of the mean over the rows scored last, and the share of log Z that is
+    """Standard error of the mean over the rows scored last, and the share of log Z that is
     trusted.
     """
     if not hasattr(model, "partition_estimator_"):
-        return {"monte_carlo": 0.0, "monte_carlo_bias": 0.0, "trusted": 1.0}
+        return {"monte_carlo": 0.0, "trusted": 1.0}
     result = model.partition_estimator_.result_
     return {
         "monte_carlo": float(result.diagnostics.get("mean_std_error", result.std_error)),
-        "monte_carlo_bias": float(np.mean(result.bias)),
         "trusted": float(np.mean(result.diagnostics.get("converged", result.converged))),
     }
 
 
-def measure(names, args, data, path):
-    """Train and score the named models and append what comes out to the file."""
-    patches = make_patches(
-        images()[1],
-        args.size,
-        args.train,
-        args.components,
-        n_test=args.test,
-        random_state=args.data_seed,
-    )
-    reference = gaussian().fit(patches.X_train).score_samples(patches.X_test)
-    zoo = models(args.components)
-    for seed in range(args.seeds):
-        for name in names:
-            n = min(args.rows, args.test) if zoo[name].one_a_row else args.test
-            found = measured(
-                zoo[name].make, seed, patches.X_train, patches.X_test[:n], reference[:n]
-            )
-            line = {"model": name, "seed": seed, "n_rows": n, "data": data, **found}
-            with path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
-            print(
-                f"{name}, seed {seed}: {found['gain']:.2f}, {found['fit_seconds']:.1f} s",
-                file=sys.stderr,
-                flush=True,
-            )
-
-
-# ---- the table
-def print_table(data, path):
-    """A line a model, over its seeds, from the newest measurements on these patches."""
-    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    newest = {(line["model"], line["seed"]): line for line in lines if line["data"] == data}
-    table(
-        "model",
-        "test rows",
-        "nats a row (range)",
-        "gain over the Gaussian (SE over rows)",
-        "Monte Carlo SE (bias)",
-        "s to train",
-        "s to score",
-        "settled",
-        "log Z trusted",
-        "chosen",
-    )
-    for name in dict.fromkeys(name for name, _ in newest):
-        runs = [line for (model, _), line in newest.items() if model == name]
+def print_table(records):
+    """A line a model, means over its seeds."""
+    columns = "test rows", "nats a row (range)", "gain over the Gaussian (SE over rows)"
+    columns += "Monte Carlo SE", "s to train", "s to score", "log Z trusted", "chosen"
+    table("model", *columns)
+    for (model,), runs in groups(records, "model").items():
+        values = [each["log_likelihood"] for each in runs]
+        mean = {
+            key: np.mean([each[key] for each in runs])
+            for key, value in runs[0].items()
+            if isinstance(value, float)
+        }
         row(
-            name,
+            model,
             runs[0]["n_rows"],
-            spread(runs, "log_likelihood"),
-            f"{mean(runs, 'gain'):.2f} ({mean(runs, 'gain_std_error'):.2f})",
-            f"{mean(runs, 'monte_carlo'):.3f} ({mean(runs, 'monte_carlo_bias'):.3f})",
-            spread(runs, "fit_seconds"),
-            spread(runs, "score_seconds", 3),
-            f"{sum(run['settled'] for run in runs)} of {len(runs)}",
-            f"{100 * mean(runs, 'trusted'):.0f} %",
-            ", ".join(
-                dict.fromkeys(str(value) for run in runs for value in run["chosen"].values())
-            ),
+            f"{np.mean(values):.2f} ({min(values):.2f} to {max(values):.2f})",
+            f"{mean['gain']:.2f} ({mean['gain_std_error']:.2f})",
+            f"{mean['monte_carlo']:.3f}",
+            f"{mean['fit_seconds']:.1f}",
+            f"{mean['score_seconds']:.3f}",
+            f"{mean['trusted']:.0%}",
+            "; ".join(dict.fromkeys(each["chosen"] for each in runs)),
         )
-
-
-def mean(runs, key):
-    return np.mean([run[key] for run in runs])
-
-
-def spread(runs, key, digits=2):
-    """Mean and range over the trainings, as text."""
-    values = [run[key] for run in runs]
-    return f"{np.mean(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
-
-
-def arguments():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("models", nargs="*")
-    for name, default in SIZES.items():
-        parser.add_argument(f"--{name}", type=int, default=default)
-    parser.add_argument("--rows", type=int, default=100)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--output", type=Path, default=Path("image_models.jsonl"))
-    args = parser.parse_args()
-    unknown = set(args.models) - set(models(args.components))
-    if unknown:
-        parser.error(
-            f"no model {', '.join(sorted(unknown))}; there are:"
-            f" {'; '.join(models(args.components))}"
-        )
-    return args
 
 
 def main():
-    args = arguments()
-    data = {
-        "images": images()[0],
-        **{name: getattr(args, name.replace("-", "_")) for name in SIZES},
-    }
-    measure(args.models or list(models(args.components)), args, data, args.output)
-    print_table(data, args.output)
+    others = {"rows": 100, "models": [""], **SIZES}
+    args = options(__doc__, "image_models.jsonl", 3, others)
+    of_patches = {name.replace("-", "_"): getattr(args, name.replace("-", "_")) for name in SIZES}
+    tasks = [
+        {"model": model, "seed": seed, "rows": args.rows} | of_patches
+        for seed in args.seeds
+        for model in chosen(models(args.components), args.models)
+    ]
+    records = measured(args.results, tasks, run)
+    fixed = {"rows": args.rows} | of_patches
+    print_table([each for each in records if fixed.items() <= each.items()])
 
 
 if __name__ == "__main__":

@@ -2,28 +2,68 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import time
 import warnings
-from functools import partial
 from pathlib import Path
 
-import numba
 import numpy as np
-from scipy.special import expit
+from joblib import Parallel, delayed
+from scipy.special import logsumexp
+from scipy.stats import binom
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import BernoulliRBM
-from sklpf._utils.random import Keys
-from sklpf.kernels import OPTIONS
-from sklpf.kernels import _programs as programs
-from sklpf.models.rbm._path import RBMPath
-from sklpf.paths import map_state
+from sklpf import StudentT
 from sklpf.testing import find_shared_data
 
-N_CHAINS = 100
-KEY = (1, 2)
+LOG_2PI = float(np.log(2 * np.pi))
+TINY = 1e-6  # nats: smaller standard errors are judged by the error itself
+
+
+# ---- options
+def options(doc, results, seeds, others=None, **names):
+    """Parse the command line.
+
+    Parameters
+    ----------
+    doc : str
+    results : str
+        Default of `--results`, the file of JSON lines from which an interrupted benchmark goes on.
+    seeds : int
+        Default of `--seeds`.
+    others : dict, optional
+        Defaults of further options; one that is False is a flag, of a list there may be several.
+    **names : iterable of str
+        Of each further option what there is to choose from, by names or by parts of these.
+    """
+    kept = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=doc, formatter_class=kept)
+    text = "their number, or the first and the one after the last; 0 prints the table alone"
+    parser.add_argument("--seeds", type=int, nargs="+", default=[seeds], help=text)
+    parser.add_argument("--results", default=results)
+    for name, default in (others or {}).items():
+        if default is False:
+            parser.add_argument(f"--{name}", action="store_true")
+        elif isinstance(default, list):
+            parser.add_argument(f"--{name}", nargs="*", type=type(default[0]), default=default)
+        else:
+            kind = str if default is None else type(default)
+            parser.add_argument(f"--{name}", type=kind, default=default)
+    for name in names:
+        parser.add_argument(f"--{name}", nargs="*", default=[""])
+    found = parser.parse_args()
+    found.seeds = range(*found.seeds)
+    for name, known in names.items():
+        setattr(found, name, chosen(known, getattr(found, name)))
+    return found
+
+
+def chosen(names, words):
+    """Those of the names that are among the words, or of which a word that is none is a part."""
+    parts = [word for word in words if word not in names]
+    return [name for name in names if name in words or any(part in name for part in parts)]
 
 
 # ---- measuring
@@ -41,83 +81,108 @@ def interleave(calls, rounds, clock=time.process_time):
     return {name: np.array(values) for name, values in seconds.items()}
 
 
-def quiet_fit(estimator, path):
+def quiet_fit(estimator, path, **given):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return estimator.fit(path)
+        return estimator.fit(path, **given)
 
 
-class Kept:
-    """Measurements in a file of JSON lines: an interrupted benchmark goes on where it stopped.
+def judged(estimator, path, truth, truth_error=0.0, **given):
+    """Fit, and return the `records_of` what was found."""
+    began = time.process_time()
+    result = quiet_fit(estimator, path, **given).result_
+    return records_of(result, truth, truth_error, time.process_time() - began)
+
+
+def records_of(result, truth, truth_error, seconds):
+    """A record for each log Z: its error and standard error in nats, whether the interval covers,
+    whether it converged, and kinds of alarms.
+
+    What is not known of the truth, `truth_error`, widens interval and standard error.
+    """
+    low, high = (np.atleast_1d(end) for end in result.interval())
+    half = np.where(np.isfinite(high - low), (high - low) / 2, 0.0)
+    slack = np.hypot(half, 1.96 * np.asarray(truth_error)) - half + TINY
+    off = np.atleast_1d(result.log_partition) - truth
+    columns = {
+        "off": off,
+        "error": np.hypot(np.atleast_1d(result.std_error), truth_error),
+        "covers": (low - slack <= truth) & (truth <= high + slack),
+        "converged": np.broadcast_to(
+            result.diagnostics.get("converged", result.converged), off.shape
+        ),
+    }
+    alarms = sorted({alarm.kind for alarm in result.alarms})
+    rows = zip(*(values.tolist() for values in columns.values()))
+    return [dict(zip(columns, row)) | {"alarms": alarms, "seconds": seconds} for row in rows]
+
+
+def read(file):
+    """Records of a file of JSON lines, which need not exist; a line that was cut short is not
+    one.
+    """
+    path = Path(file)
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+    return [json.loads(line) for line in lines]
+
+
+def measured(file, tasks, run, n_jobs=1):
+    """Make the runs that a file of JSON lines lacks, append their records, and return all of it.
 
     Parameters
     ----------
-    file : str or None
-        Made if it is not there; with None nothing is kept.
+    tasks : iterable of dict
+        What names each run.
+    run : callable
+        `run(**task)` returns a record, a dictionary, or several.
+    """
+    tasks = list(tasks)
+    names = tuple(tasks[0]) if tasks else ()
+    done = {tuple(map(str, map(record.get, names))) for record in read(file)}
+    missing = [task for task in tasks if tuple(map(str, task.values())) not in done]
+    found = Parallel(n_jobs, return_as="generator")(delayed(run)(**task) for task in missing)
+    with open(file, "a", encoding="utf-8") as opened:
+        for task, records in zip(missing, found):
+            for record in [records] if isinstance(records, dict) else records:
+                opened.write(json.dumps(task | record, default=float) + "\n")
+            opened.flush()
+    return read(file)
+
+
+class Counted:
+    """A function of points (n, d), or of one point, that counts these.
+
+    Beyond `most` evaluations it raises TimeoutError.
     """
 
-    def __init__(self, file):
-        self.file = None if file is None else Path(file)
-        self.found = {}
-        if self.file is not None and self.file.exists():
-            for line in self.file.read_text().splitlines():
-                key, values = json.loads(line)
-                self.found[tuple(key)] = values
+    def __init__(self, function, most=np.inf, vectorized=True):
+        self.function = function
+        self.most = most
+        self.vectorized = vectorized
+        self.n_points = 0
 
-    def get(self, key, measure):
-        """Return the values that `measure()` gave for the key (a tuple), now or earlier."""
-        if key not in self.found:
-            self.found[key] = [float(value) for value in measure()]
-            if self.file is not None:
-                with self.file.open("a") as file:
-                    file.write(json.dumps([key, self.found[key]]) + "\n")
-        return self.found[key]
+    def __call__(self, x):
+        self.n_points += len(x) if self.vectorized else 1
+        if self.n_points > self.most:
+            raise TimeoutError
+        with np.errstate(all="ignore"):
+            return self.function(x)
 
 
-def timed_error(estimator, model, exact):
-    """Whether a run converged, covers the exact log Z, and is beyond 5 standard errors; its error
-    in nats, its standard error, and seconds of the processor.
+def by_importance(log_density, mean, covariance, df=5, sizes=(20_000, 20_000, 50_000, 200_000)):
+    """log Z of a density with one mode, and its standard error: the last of some importance
+    samples, each from a t distribution with the moments of the one before.
     """
-    began = time.process_time()
-    result = quiet_fit(estimator, model).result_
-    seconds = time.process_time() - began
-    low, high = result.interval(0.95)
-    error = result.log_partition - exact
-    far = abs(error) > 5 * result.std_error
-    return result.converged, low <= exact <= high, far, error, result.std_error, seconds
-
-
-COVERAGE = (
-    "runs",
-    "converged",
-    "cover",
-    "share",
-    "beyond 5 SE",
-    "rms error",
-    "std. error",
-    "seconds",
-)
-
-
-def coverage_cells(runs):
-    """Cells of a row of coverage, of what `timed_error` gave for each run.
-
-    Covers and errors are those of the runs that converged; the standard error and the seconds are
-    medians.
-    """
-    converged, covers, far, errors, std_errors, seconds = np.array(runs, dtype=float).T
-    good = converged == 1
-    rms = np.sqrt(np.mean(errors[good] ** 2))
-    return (
-        len(runs),
-        int(good.sum()),
-        int(covers[good].sum()),
-        f"{covers[good].mean():.1%}",
-        int(far[good].sum()),
-        f"{rms:.3f}",
-        f"{np.median(std_errors[good]):.3f}",
-        f"{np.median(seconds):.2f}",
-    )
+    for n in sizes:
+        proposal = StudentT(mean, covariance, df=df)
+        draws = proposal.sample(n, np.random.default_rng(n))
+        parts = [log_density(x) - proposal.log_density(x) for x in np.array_split(draws, 100)]
+        log_weights = np.concatenate(parts)
+        log_z = logsumexp(log_weights) - np.log(n)
+        weights = np.exp(log_weights - log_z)
+        mean = weights @ draws / weights.sum()
+        covariance = 1.2 * np.cov(draws.T, aweights=weights)
+    return float(log_z), float(np.std(weights) / np.sqrt(n))
 
 
 # ---- Markdown
@@ -135,67 +200,69 @@ def row(*cells):
     print("| " + " | ".join(str(cell) for cell in cells) + " |", flush=True)
 
 
-# ---- problems
-def binary_mnist(part):
-    """Rows of 0 and 1, float32, or None where the reference data is absent."""
-    file = find_shared_data("binary/mnist.npz")
+def groups(records, *names):
+    """Records by the values of the named fields, in the order in which these come."""
+    found = {}
+    for record in records:
+        found.setdefault(tuple(record[name] for name in names), []).append(record)
+    return found
+
+
+COVERAGE = ("runs", "converged", "cover", "share", "> 3 SE", "> 5 SE", "RMSE, largest")
+COVERAGE += ("median SE", "s")
+
+
+def coverage_cells(records):
+    """Cells of a row of coverage; all but those of runs, standard errors and seconds, which are
+    medians, are of the runs that converged.
+
+    A share fails if it is of 40 runs or more, and below the 0.05 % quantile of Bin(n, 0.94).
+    """
+    good = [each for each in records if each["converged"]]
+    off, error = (np.array([each[name] for each in good]) for name in ("off", "error"))
+    far = np.abs(off) / np.maximum(error, TINY)
+    covers = sum(each["covers"] for each in good)
+    fails = len(good) >= 40 and covers < binom.ppf(5e-4, len(good), 0.94)
     return (
-        None
-        if file is None
-        else np.unpackbits(np.load(file)[part], axis=1)[:, :784].astype(np.float32)
+        len(records),
+        len(good),
+        covers,
+        f"{covers / len(good):.1%}{', fails' * fails}" if good else "",
+        np.sum(far > 3),
+        np.sum(far > 5),
+        f"{np.sqrt(np.mean(off**2)):.3f}, {max(off, key=abs):+.3f}" if good else "",
+        f"{np.median([each['error'] for each in records]):.3f}",
+        f"{np.median([each['seconds'] for each in records]):.2f}",
     )
 
 
-def stored_path(name, n_hidden):
-    """A trained RBM of the reference data with the MNIST marginals as base, or a generated one of
-    the same shape.
+def print_coverage(records, *names, medians=()):
+    """A line for each value of the named fields, with medians of others; records without an error
+    are no runs.
     """
-    file, train = find_shared_data(f"rbm/{name}.npz"), binary_mnist("train")
-    if file is None or train is None:
-        rng = np.random.default_rng(0)
-        visible, base = rng.normal(-2, 1, (2, 784))
-        weights = rng.normal(scale=0.15, size=(n_hidden, 784))
-        return "generated weights", RBMPath(
-            weights, visible, rng.normal(-2, 1, n_hidden), expit(base)
-        )
-    mean = (train.sum(axis=0, dtype=float) + 1) / (len(train) + 2)
-    with np.load(file) as data:
-        return name, RBMPath(
-            data["components"], data["intercept_visible"], data["intercept_hidden"], mean
-        )
+    table(*names, *COVERAGE, *medians)
+    for values, found in groups([each for each in records if "off" in each], *names).items():
+        more = (np.median([each[name] for each in found]) for name in medians)
+        row(*values, *coverage_cells(found), *(f"{value:,.6g}" for value in more))
 
 
-large = partial(stored_path, "mnist_cd25_500", 500)
+# ---- data
+def reference(name):
+    """Arrays of a file of the reference data."""
+    file = find_shared_data(name)
+    if file is None:
+        raise FileNotFoundError(f"{name}: set SKLPF_DATA to the folder of the reference data")
+    with np.load(file, allow_pickle=False) as arrays:
+        return dict(arrays)
 
 
-def small():
-    X = (load_digits().data > 7).astype(np.float32)
-    return "digits 64x64", BernoulliRBM(64, learning_rate=0.05, n_iter=60, random_state=0).fit(
-        X
-    ).path()
+def binary(name, part="train"):
+    """Rows of 0 and 1, float32."""
+    data = reference(f"binary/{name}.npz")
+    n = int(data["n_features"])
+    return np.unpackbits(data[part], axis=1)[:, :n].astype(np.float32)
 
 
-def with_density(n_visible, n_hidden, density):
-    """An RBM of whose units about this share is on, and which changes them all the time."""
-    rng = np.random.default_rng(0)
-    weights = rng.normal(scale=0.5 / np.sqrt(n_visible + n_hidden), size=(n_hidden, n_visible))
-    logit = np.log(density / (1 - density))
-    visible = logit - density * weights.sum(axis=0)
-    hidden = logit - density * weights.sum(axis=1)
-    return RBMPath(weights, visible, hidden, np.full(n_visible, density))
-
-
-# ---- bare sweeps
-def sweeps(path, state, betas, stream):
-    """The state after len(betas) Gibbs sweeps and nothing else; betas (n_sweeps, n)."""
-    state = map_state(np.array, state)
-    _sweep_all(path.packed, state, betas, stream.keys)
-    return state
-
-
-@numba.njit(**OPTIONS)  # not cached: numba's cache does not see changes of called functions
-def _sweep_all(model, state, betas, keys):
-    work = programs.scratch(model, state)
-    for t in range(betas.shape[0]):
-        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
-        programs.sweep(model, state, betas[t], False, now, work)
+def digits():
+    """scikit-learn's, as rows of 0 and 1, float32."""
+    return (load_digits().data > 7).astype(np.float32)

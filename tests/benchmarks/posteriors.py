@@ -1,45 +1,28 @@
 """Do runs on ordinary posteriors converge, and do they cover? Twenty models that users meet, from a
 base at the mode and from the prior.
 
-    python tests/benchmarks/posteriors.py [--seeds 3] [--jobs 1] [--results posteriors.jsonl]
-    [--posteriors NAME ...] [--estimators NAME ...] [--report]
+    python tests/benchmarks/posteriors.py [--seeds 3] [--results posteriors.jsonl]
+        [--posteriors WORD ...] [--estimators WORD ...]
 
 Regressions with an unknown scale, logistic and Poisson regressions, hierarchies in non-centred
 form, Gaussian processes' hyperparameters, a GARCH and autoregressions, on data that are simulated
 here. The true log evidence is importance sampling's, with 200,000 draws from a Student t that is
-fitted to draws before (--references prints it with its standard error). Every run is appended to
-the results file as it ends, and an interrupted benchmark goes on where it stopped. Prints Markdown.
+fitted to draws before. Every run is appended to the results as it ends, and an interrupted
+benchmark goes on where it stopped. Prints Markdown.
 """
 
 from __future__ import annotations
 
-import argparse
-import collections
 import functools
-import json
-import os
-import time
-import warnings
+from itertools import product
 
 import numpy as np
-from joblib import Parallel, delayed
+from measure import LOG_2PI, by_importance, judged, measured, options, print_coverage
 from scipy.special import expit, gammaln, logsumexp
-from sklearn.exceptions import ConvergenceWarning
 
-from sklpf import (
-    AIS,
-    HAIS,
-    RTS,
-    SMC,
-    AdaptiveSMC,
-    Gaussian,
-    GeometricPath,
-    ParallelTempering,
-    StudentT,
-)
+from sklpf import AIS, HAIS, RTS, SMC, AdaptiveSMC, Gaussian, GeometricPath, ParallelTempering
 from sklpf.transitions import HMC, RandomWalk
 
-LOG_2PI = float(np.log(2 * np.pi))
 _DIFFERENCE = 1e-5  # steps of gradients by differences
 
 
@@ -234,167 +217,50 @@ POSTERIORS = {
 }
 BASES = ("mode", "prior")
 ESTIMATORS = {
-    "HAIS, dense": lambda: HAIS(n_temperatures=300, transition=HMC(metric="dense")),
-    "AIS, random walk": lambda: AIS(
+    "HAIS, dense": HAIS(n_temperatures=300, transition=HMC(metric="dense")),
+    "AIS, random walk": AIS(
         n_temperatures=1000, ladder="adaptive", transition=RandomWalk(metric="dense")
     ),
-    "SMC": SMC,
-    "AdaptiveSMC, random walk": lambda: AdaptiveSMC(transition=RandomWalk(metric="dense")),
-    "HAIS, dense, 3000 levels": lambda: HAIS(n_temperatures=3000, transition=HMC(metric="dense")),
-    "ParallelTempering": ParallelTempering,
-    "RTS": RTS,
+    "SMC": SMC(),
+    "AdaptiveSMC, random walk": AdaptiveSMC(transition=RandomWalk(metric="dense")),
+    "HAIS, dense, 3000 levels": HAIS(n_temperatures=3000, transition=HMC(metric="dense")),
+    "ParallelTempering": ParallelTempering(),
+    "RTS": RTS(),
 }
 # gradients by differences take minutes where a density is a loop or a matrix a point
 SLOW = ("Gaussian process", "GARCH")
 WITHOUT_GRADIENT = ("AIS, random walk", "SMC", "AdaptiveSMC, random walk")
 
 
-@functools.cache
-def make(name: str) -> Posterior:
-    return POSTERIORS[name]()
-
-
-@functools.cache
-def reference(name: str) -> tuple[float, float]:
-    """log Z and its standard error, by draws from a Student t whose moments are those of draws
-    before, the first ones at the mode.
-    """
-    posterior = make(name)
+@functools.lru_cache(maxsize=1)
+def reference(name):
+    """A posterior, its mode, log Z and the standard error of that."""
+    posterior = POSTERIORS[name]()
     mode = Gaussian.at_mode(posterior.log_density, posterior.start)
-    mean, covariance = mode.mean, 1.5 * mode.covariance
-    for n in (50_000, 50_000, 200_000):
-        proposal = StudentT(mean, covariance, df=5)
-        draws = proposal.sample(n, np.random.default_rng(n))
-        parts = [posterior.log_density(x) - proposal.log_density(x) for x in np.split(draws, 100)]
-        log_weights = np.concatenate(parts)
-        log_mean = logsumexp(log_weights) - np.log(n)
-        weights = np.exp(log_weights - log_mean)
-        mean = weights @ draws / weights.sum()
-        covariance = 1.2 * np.cov(draws.T, aweights=weights)
-    return float(log_mean), float(np.std(weights) / np.sqrt(n))
+    truth = by_importance(posterior.log_density, mode.mean, 1.5 * mode.covariance)
+    return posterior, mode, *truth
 
 
-def run(name: str, base: str, estimator: str, seed: int) -> dict:
-    """One run as a row of the results file."""
-    row = {"posterior": name, "base": base, "estimator": estimator, "seed": seed}
-    posterior = make(name)
-    truth, truth_error = reference(name)
-    started = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        try:
-            start = (
-                Gaussian.at_mode(posterior.log_density, posterior.start)
-                if base == "mode"
-                else Gaussian(np.zeros(len(posterior.scale)), posterior.scale**2)
-            )
-            path = GeometricPath(posterior.log_density, grad=posterior.grad, base=start)
-            fitted = ESTIMATORS[estimator]().set_params(random_state=seed).fit(path)
-        except Exception as error:  # what a user would see; the table counts it
-            return row | {"failed": f"{type(error).__name__}: {error}"}
-    low, high = fitted.log_partition_interval_
-    widening = np.hypot(1.0, truth_error / fitted.log_partition_std_error_)
-    middle, half = (low + high) / 2, widening * (high - low) / 2
-    return row | {
-        "off": fitted.log_partition_ - truth,
-        "error": fitted.log_partition_std_error_,
-        "covers": bool(abs(middle - truth) <= half or abs(fitted.log_partition_ - truth) < 0.02),
-        "converged": bool(fitted.converged_),
-        "kinds": [alarm.kind for alarm in fitted.result_.alarms],
-        "seconds": time.process_time() - started,
-    }
+def run(posterior, base, estimator, seed):
+    known, mode, *truth = reference(posterior)
+    prior = Gaussian(np.zeros(len(known.scale)), known.scale**2)
+    start = mode if base == "mode" else prior
+    path = GeometricPath(known.log_density, grad=known.grad, base=start)
+    return judged(ESTIMATORS[estimator].set_params(random_state=seed), path, *truth)
 
 
-def read(path: str) -> list[dict]:
-    if not os.path.exists(path):
-        return []
-    with open(path) as file:
-        return [json.loads(line) for line in file if line.endswith("\n")]
-
-
-def execute(args) -> None:
-    keys = ("posterior", "base", "estimator", "seed")
-    done = {tuple(row[key] for key in keys) for row in read(args.results)}
-    jobs = [
-        (name, base, estimator, seed)
-        for seed in range(args.seeds)
-        for name in args.posteriors or POSTERIORS
-        for base in BASES
-        for estimator in args.estimators
-        if (name, base, estimator, seed) not in done
-        and (estimator in WITHOUT_GRADIENT or not name.startswith(SLOW))
+def main():
+    names = {"posteriors": POSTERIORS, "estimators": ESTIMATORS}
+    args = options(__doc__, "posteriors.jsonl", 3, **names)
+    runs = product(args.posteriors, BASES, args.estimators, args.seeds)
+    tasks = [
+        {"posterior": name, "base": base, "estimator": estimator, "seed": seed}
+        for name, base, estimator, seed in runs
+        if estimator in WITHOUT_GRADIENT or not name.startswith(SLOW)
     ]
-    found = Parallel(n_jobs=args.jobs, return_as="generator_unordered", batch_size=1)(
-        delayed(run)(*job) for job in jobs
-    )
-    with open(args.results, "a") as file:
-        for row in found:
-            file.write(json.dumps(row, default=float) + "\n")
-            file.flush()
-
-
-def report(rows: list[dict]) -> None:
-    print("| posterior | base | runs | failed | error below 0.1 | of these converged | cover |")
-    print("|" + "---|" * 7)
-    cells = collections.defaultdict(list)
-    for row in rows:
-        cells[row["posterior"], row["base"]].append(row)
-        cells["all", row["base"]].append(row)
-    for (name, base), found in sorted(cells.items(), key=lambda cell: cell[0][0] == "all"):
-        fine = [row for row in found if "failed" not in row and abs(row["off"]) < 0.1]
-        converged = [row for row in fine if row["converged"]]
-        covered = sum(row["covers"] for row in converged)
-        n_failed = sum("failed" in row for row in found)
-        print(
-            f"| {name} | {base} | {len(found)} | {n_failed} | {len(fine)} | {len(converged)} |"
-            f" {covered} |"
-        )
-    print("\n| estimator | base | runs | converged | cover | SE below 0.1 | converged | cover |")
-    print("|" + "---|" * 8)
-    for name in ESTIMATORS:
-        for base in BASES:
-            found = [
-                row
-                for row in rows
-                if (row["estimator"], row["base"]) == (name, base) and "failed" not in row
-            ]
-            small = [row for row in found if row["error"] < 0.1]
-            numbers = [
-                f"{len(chosen)} | {sum(row['converged'] for row in chosen)} |"
-                f" {sum(row['converged'] and row['covers'] for row in chosen)}"
-                for chosen in (found, small)
-            ]
-            print(f"| {name} | {base} | {numbers[0]} | {numbers[1]} |")
-    kinds = collections.Counter(
-        kind for row in rows for kind in row.get("kinds", []) if abs(row["off"]) < 0.1
-    )
-    print("\nAlarms of runs with an error below 0.1:", dict(kinds))
-    wrong = [
-        row
-        for row in rows
-        if row.get("converged") and abs(row["off"]) > max(3 * row["error"], 0.02)
-    ]
-    print(f"Converged and beyond 3 standard errors and 0.02 nats: {len(wrong)}")
-    print("Errors:", collections.Counter(row["failed"][:90] for row in rows if "failed" in row))
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--jobs", type=int, default=1)
-    parser.add_argument("--results", default="posteriors.jsonl")
-    parser.add_argument("--posteriors", nargs="*", default=[])
-    parser.add_argument("--estimators", nargs="*", default=list(ESTIMATORS))
-    parser.add_argument("--references", action="store_true")
-    parser.add_argument("--report", action="store_true")
-    args = parser.parse_args()
-    if args.references:
-        for name in POSTERIORS:
-            print(f"| {name} | {reference(name)[0]:.3f} | {reference(name)[1]:.2g} |")
-        return
-    if not args.report:
-        execute(args)
-    report(read(args.results))
+    records = measured(args.results, tasks, run)
+    print_coverage(records, "posterior", "base")
+    print_coverage(records, "estimator", "base")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """log Z of public targets for which nobody states one, by two estimators that share nothing.
 
-    python tests/benchmarks/public_targets.py [FOLDER] [--targets NAME ...] [--tol 0.01]
-    [--results public_targets.jsonl] [--csv doc/benchmarks/public_targets.csv] [--report]
+    python tests/benchmarks/public_targets.py [--folder FOLDER] [--targets WORD ...] [--tol 0.01]
+        [--results public_targets.jsonl] [--csv doc/benchmarks/public_targets.csv]
 
 Definitions are those of the benchmarks that use the targets (Inference Gym; Blessing et al. 2024,
 arXiv:2406.07423); what they leave open is said in the table. scikit-learn holds the breast cancer
@@ -14,17 +14,16 @@ results file as it ends.
 
 from __future__ import annotations
 
-import argparse
 import csv
 import functools
-import json
 import time
 import warnings
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import betaln, expit, gammaln, logsumexp, ndtr, ndtri
+from measure import LOG_2PI, groups, measured, options, row
+from scipy.special import betaln, expit, gammaln, logsumexp
 from sklearn.datasets import load_breast_cancer
 
 from sklpf import (
@@ -34,11 +33,9 @@ from sklpf import (
     Gaussian,
     GeometricPath,
     ParallelTempering,
-    UntilTrusted,
 )
 from sklpf.transitions import HMC
 
-LOG_2PI = np.log(2 * np.pi)
 SEEDS = np.array(
     [
         [10, 23, 23, 26, 17, 5, 53, 55, 32, 46, 10, 8, 10, 8, 23, 0, 3, 22, 15, 32, 3],
@@ -142,46 +139,6 @@ def sonar(folder):
         " weights N(0, 1)"
     )
     return from_uci(folder, "sonar.all-data", "M", text)
-
-
-def sparse_german_credit(folder):
-    """Coordinates that are N(0, 1) in the prior: of the global scale, local scales, weights.
-
-    A scale, Gamma(1/2, rate 1/2), is the square of a normal number a, and |a| the quantile of z.
-    """
-    X, y = german(folder)
-    X = np.column_stack([standardised(X), np.ones(len(X))])
-    signed = X * np.where(y, 1.0, -1.0)[:, np.newaxis]
-    n_weights = X.shape[1]
-
-    def log_density(x):
-        roots = half_normal(x[:, : n_weights + 1])
-        weights = x[:, n_weights + 1 :] * (roots[:, 1:] * roots[:, :1]) ** 2
-        log_prior = -0.5 * np.sum(x**2, axis=1) - x.shape[1] * LOG_2PI / 2
-        return log_prior - np.sum(np.logaddexp(0, -weights @ signed.T), axis=1)
-
-    def grad(x):
-        z, w = x[:, : n_weights + 1], x[:, n_weights + 1 :]
-        roots = half_normal(z)
-        scales = (roots[:, 1:] * roots[:, :1]) ** 2
-        slope = expit(-(w * scales) @ signed.T) @ signed * scales
-        # of log scale by z
-        factor = np.exp(0.5 * (roots**2 - z**2)) / roots
-        of_scales = np.column_stack([np.sum(slope * w, axis=1), slope * w])
-        return np.column_stack([of_scales * factor, slope]) - x
-
-    text = (
-        "logistic regression, 1000 rows of german.data-numeric, standardised features and a"
-        " constant, weights w_i l_i g with w_i ~ N(0, 1), l_i and g ~ Gamma(1/2, rate 1/2)"
-    )
-    return Target(2 * n_weights + 1, text, log_density, grad)
-
-
-def half_normal(z):
-    """|a| of a ~ N(0, 1), a rising function of z ~ N(0, 1)."""
-    with np.errstate(under="ignore"):
-        small = np.sqrt(np.pi / 2) * ndtr(z)
-    return np.where(z < -5, small, -ndtri(0.5 * ndtr(-z)))
 
 
 # ---- hierarchies
@@ -362,7 +319,6 @@ TARGETS = {
     "German credit": german_credit,
     "ionosphere": ionosphere,
     "sonar": sonar,
-    "sparse German credit": sparse_german_credit,
     "seeds": seeds,
     "Brownian motion": brownian,
     "Cox process, 30 x 30": functools.partial(pines, 30),
@@ -391,157 +347,99 @@ def at_mode(target):
     return Gaussian.at_mode(target.log_density, start, grad=target.grad)
 
 
-def hais(target, tol):
-    estimator = HAIS(n_temperatures=50_000, transition=HMC(metric="dense"), tol=tol, random_state=0)
-    return estimator.fit(path_from(target, at_mode(target))).result_
-
-
-def hais_from_gaussian(target, tol):
-    base = Gaussian(np.zeros(target.n_dimensions), 1.0)
-    return HAIS(n_temperatures=50_000, tol=tol, random_state=6).fit(path_from(target, base)).result_
-
-
-def smc_from_gaussian(target, tol):
-    """From a base a little wider."""
-    base = Gaussian(np.zeros(target.n_dimensions), 1.1)
-    return (
-        SMC(n_temperatures=150, transition=HMC(), random_state=7)
-        .fit(path_from(target, base))
-        .result_
-    )
-
-
-def prior_of(target):
+def prior(target):
     return Gaussian(np.zeros(target.n_dimensions), target.scale**2)
 
 
-def parallel_tempering(target, tol, base=None):
-    move = HMC(metric="dense")
-    estimator = ParallelTempering(n_sweeps=65_536, transition=move, tol=tol, random_state=2)
-    return estimator.fit(path_from(target, base or prior_of(target))).result_
+def unit(target):
+    return Gaussian(np.zeros(target.n_dimensions), 1.0)
 
 
-def parallel_tempering_from_mode(target, tol):
-    return parallel_tempering(target, tol, at_mode(target))
+def wider(target):
+    return Gaussian(np.zeros(target.n_dimensions), 1.1)
 
 
-def adaptive_smc(target, tol, base=None):
-    estimator = AdaptiveSMC(500, tol, 20_000_000, random_state=3)
-    return estimator.fit(path_from(target, base or prior_of(target))).result_
-
-
-def adaptive_smc_from_mode(target, tol):
-    return adaptive_smc(target, tol, at_mode(target))
-
-
-def tempering_from_draws(target, tol):
-    path = path_from(target, prior_of(target))
-    draws = AdaptiveSMC(1000, 0.1, random_state=4).fit(path).result_.draws.resample().points
-    chains = ParallelTempering(n_sweeps=65_536, tol=tol)
-    estimator = UntilTrusted([chains], tol, random_state=5)
-    return estimator.fit(path, draws=draws[np.newaxis]).result_
-
-
+DENSE = HMC(metric="dense")
 METHODS = {
-    "HAIS from the mode": hais,
-    "HAIS from a variational Gaussian": hais_from_gaussian,
-    "SMC from a wider Gaussian": smc_from_gaussian,
-    "ParallelTempering": parallel_tempering,
-    "ParallelTempering from the mode": parallel_tempering_from_mode,
-    "AdaptiveSMC": adaptive_smc,
-    "AdaptiveSMC from the mode": adaptive_smc_from_mode,
-    "ParallelTempering from fitted draws": tempering_from_draws,
+    "HAIS from the mode": (at_mode, HAIS(n_temperatures=50_000, transition=DENSE)),
+    "HAIS from a variational Gaussian": (unit, HAIS(n_temperatures=50_000)),
+    "SMC from a wider Gaussian": (wider, SMC(n_temperatures=150, transition=HMC())),
+    "ParallelTempering": (prior, ParallelTempering(n_sweeps=65_536, transition=DENSE)),
+    "AdaptiveSMC from the mode": (at_mode, AdaptiveSMC(500, max_sweeps=20_000_000)),
 }
 
 
 def methods_of(name, target):
     if target.quadrature is not None:
         return ["quadrature", "ParallelTempering"]
-    if name == "sparse German credit":
-        return ["AdaptiveSMC", "ParallelTempering from fitted draws"]
     if target.value_and_grad is not None:
         return ["HAIS from a variational Gaussian", "SMC from a wider Gaussian"]
     return ["HAIS from the mode", "AdaptiveSMC from the mode"]
 
 
-def run(target, method, tol):
+def run(target, method, tol, folder):
+    made = make(target, folder)
     started = time.process_time()
     if method == "quadrature":
-        found = {"log_z": target.quadrature(), "std_error": 0.0, "converged": True}
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            # beside quadrature it is a check
-            result = METHODS[method](target, tol if target.quadrature is None else 5 * tol)
-        found = {
-            "log_z": result.log_partition,
-            "std_error": float(result.std_error),
-            "converged": bool(result.converged),
-            "alarms": [str(alarm) for alarm in result.alarms],
-        }
-    return found | {"seconds": time.process_time() - started}
+        found = {"log_z": made.quadrature(), "std_error": 0.0, "converged": True}
+        return found | {"seconds": time.process_time() - started}
+    base, estimator = METHODS[method]
+    estimator.set_params(random_state=list(METHODS).index(method))
+    if "tol" in estimator.get_params():  # beside quadrature it is a check
+        estimator.set_params(tol=tol if made.quadrature is None else 5 * tol)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        result = estimator.fit(path_from(made, base(made))).result_
+    return {
+        "log_z": result.log_partition,
+        "std_error": float(result.std_error),
+        "converged": bool(result.converged),
+        "alarms": [str(alarm) for alarm in result.alarms],
+        "seconds": time.process_time() - started,
+    }
 
 
-def rows_of(records, folder):
-    """A row for each target: quadrature's log Z, or the mean of both weighted by precision."""
-    rows = []
-    for name, make in TARGETS.items():
-        of_target = [each for each in records if each["target"] == name]
-        if len(of_target) < 2:
-            continue
-        variances = np.array([max(each["std_error"], 1e-6) ** 2 for each in of_target])
-        log_zs = np.array([each["log_z"] for each in of_target])
-        target = make(folder)
-        row = {"target": name, "dimension": target.n_dimensions, "definition": target.definition}
-        row["log_z"] = f"{np.average(log_zs, weights=1 / variances):.4f}"
-        row["std_error"] = f"{np.sqrt(1 / np.sum(1 / variances)):.4f}"
-        for i, each in enumerate(of_target[:2], 1):
-            row[f"estimator_{i}"] = each["method"] + ("" if each["converged"] else " (flagged)")
-            row[f"log_z_{i}"] = f"{each['log_z']:.4f}"
-            row[f"std_error_{i}"] = f"{each['std_error']:.4f}"
-            row[f"seconds_{i}"] = f"{each['seconds']:.0f}"
-        rows.append(row)
-    return rows
+@functools.lru_cache(maxsize=1)
+def make(target, folder):
+    return TARGETS[target](Path(folder))
+
+
+def line_of(name, records, folder):
+    """Quadrature's log Z, or the mean of both weighted by precision."""
+    precisions = [max(each["std_error"], 1e-6) ** -2.0 for each in records]
+    made = make(name, folder)
+    line = {"target": name, "dimension": made.n_dimensions, "definition": made.definition}
+    line["log_z"] = f"{np.average([each['log_z'] for each in records], weights=precisions):.4f}"
+    line["std_error"] = f"{np.sum(precisions) ** -0.5:.4f}"
+    for i, each in enumerate(records, 1):
+        line[f"estimator_{i}"] = each["method"] + ("" if each["converged"] else " (flagged)")
+        line[f"log_z_{i}"] = f"{each['log_z']:.4f}"
+        line[f"std_error_{i}"] = f"{each['std_error']:.4f}"
+        line[f"seconds_{i}"] = f"{each['seconds']:.0f}"
+    return line
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", type=Path, nargs="?", default=Path("."))
-    parser.add_argument("--targets", nargs="*", default=list(TARGETS))
-    parser.add_argument("--tol", type=float, default=0.01)
-    parser.add_argument("--results", type=Path, default=Path("public_targets.jsonl"))
-    parser.add_argument("--csv", type=Path)
-    parser.add_argument("--report", action="store_true")
-    options = parser.parse_args()
-
-    records = []
-    if options.results.exists():
-        records = [json.loads(line) for line in options.results.read_text().splitlines()]
-    done = {(each["target"], each["method"]) for each in records}
-    for name in [] if options.report else options.targets:
+    others = {"folder": ".", "tol": 0.01, "csv": None}
+    args = options(__doc__, "public_targets.jsonl", 1, others, targets=TARGETS)
+    tasks = []
+    for name in args.targets:
         try:
-            target = TARGETS[name](options.folder)
+            methods = methods_of(name, make(name, args.folder))
         except FileNotFoundError as error:
             print(f"{name}: {error}")
             continue
-        for method in methods_of(name, target):
-            if (name, method) in done:
-                continue
-            record = {"target": name, "method": method, **run(target, method, options.tol)}
-            with options.results.open("a") as file:
-                file.write(json.dumps(record) + "\n")
-            records.append(record)
-            print(record, flush=True)
-    rows = rows_of(records, options.folder)
-    if options.csv and rows:
-        with options.csv.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        fixed = {"tol": args.tol, "folder": args.folder}
+        tasks += [{"target": name, "method": method} | fixed for method in methods]
+    records = groups(measured(args.results, tasks, run), "target")
+    lines = [line_of(name, found[:2], args.folder) for (name,), found in records.items()]
+    if args.csv and lines:
+        with open(args.csv, "w", newline="") as file:
+            writer = csv.DictWriter(file, list(lines[0]), lineterminator="\n")
             writer.writeheader()
-            writer.writerows(rows)
-    for row in rows:
-        print(
-            f"| {' | '.join(v for k, v in row.items() if k not in ('definition', 'dimension'))} |"
-        )
+            writer.writerows(lines)
+    for line in lines:
+        row(*(value for name, value in line.items() if name not in ("definition", "dimension")))
 
 
 if __name__ == "__main__":

@@ -1,38 +1,34 @@
 """How far do the evidences of the guide's first advice reach, beside those of other libraries?
 
-    python tests/benchmarks/reach.py [--seeds 20] [--slow-seeds 3] [--results reach.jsonl]
-    [--problems NAME ...] [--methods NAME ...] [--limit 60] [--target 0.03] [--truths | --report]
+    python tests/benchmarks/reach.py [--seeds 20] [--results reach.jsonl] [--problems WORD ...]
+        [--methods WORD ...] [--limit 60] [--target 0.03]
 
 Each problem is a log likelihood in normal coordinates: z ~ N(0, I) under the prior. The true log Z
 is quadrature's, of the logistic regression importance sampling's. Methods are at their defaults;
-where a library has none, the options stand in this file. Gradients come from JAX; the centred
-hierarchies are written as densities with gradients by hand. Besides JAX, NumPyro, dynesty,
-nautilus-sampler, ultranest, pocomc and blackjax are needed. Every run is appended to the results
-file as it ends, and an interrupted benchmark goes on where it stopped. Where a run exceeds the
-limit of seconds (of the processor), later seeds of that cell are left out. The horseshoe,
-Rosenbrock's function and the 45 effects are slow, and have seeds of their own number. Prints
-Markdown.
+where a library has none, the options stand in this file. Gradients come from JAX; NumPyro, dynesty,
+nautilus-sampler, ultranest and pocomc are needed too. Every run is appended to the results as it
+ends, and an interrupted benchmark goes on where it stopped. Where a run exceeds the limit of
+seconds (of the processor), later seeds of that cell are left out. The horseshoe, Rosenbrock's
+function and the 45 effects are slow: three seeds are enough. Prints Markdown.
 
-Evaluations to 0.1 nats are those of a run times the square of its standard error over 0.1; of
-blackjax, which states none, of its error. Gradients count as one each. With a target other than 0.1
-samplers have live points, draws or particles in inverse proportion to its square, of what is their
-default for 0.1, so that little is left to scale.
+Evaluations to 0.1 nats are those of a run times the square of its standard error over 0.1.
+Gradients count as one each. With a target other than 0.1 samplers have live points, draws or
+particles in inverse proportion to its square, of what is their default for 0.1, so that little is
+left to scale.
 """
 
 from __future__ import annotations
 
-import argparse
-import collections
 import functools
-import json
 import signal
 import time
 import warnings
+from itertools import product
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from posteriors import LOG_2PI, read
+from measure import LOG_2PI, Counted, by_importance, groups, measured, options, row, table
 from scipy.special import expit, logsumexp, ndtri
 from scipy.stats import multivariate_normal, norm
 
@@ -44,7 +40,6 @@ from sklpf import (
     Gaussian,
     GeometricPath,
     ParallelTempering,
-    StudentT,
     UntilTrusted,
 )
 from sklpf.interop import from_prior_transform
@@ -60,7 +55,6 @@ class Problem:
         self.n_dimensions = n_dimensions
         self.log_likelihood = log_likelihood
         self.truth = truth
-        self.centred = None  # another form: log density and gradient (n, d)
 
 
 def log_trapezoid(log_values, points):
@@ -104,32 +98,7 @@ def hierarchy(y, sigma, mean_scale, log_scale):
             values.append(multivariate_normal.logpdf(y, np.zeros(n), covariance))
         return float(log_trapezoid(np.array(values) + norm.logpdf(points), points))
 
-    def split(x):
-        mu = x[:, :1] if first else np.zeros((len(x), 1))
-        return mu, x[:, first : first + 1], x[:, first + 1 :]
-
-    def log_density(x):
-        mu, log_tau, effects = split(x)
-        with np.errstate(all="ignore"):
-            standardised = (effects - mu) * np.exp(-log_tau)
-            out = norm.logpdf(effects, y, sigma).sum(axis=1)
-            out += np.sum(-(standardised**2) / 2 - log_tau - LOG_2PI / 2, axis=1)
-            out += norm.logpdf(log_tau[:, 0], 0, log_scale)
-        return out + norm.logpdf(mu[:, 0], 0, mean_scale) if first else out
-
-    def grad(x):
-        mu, log_tau, effects = split(x)
-        with np.errstate(all="ignore"):
-            pull = (effects - mu) * np.exp(-2 * log_tau)
-            squares = np.sum(((effects - mu) * np.exp(-log_tau)) ** 2 - 1, axis=1, keepdims=True)
-        parts = [squares - log_tau / log_scale**2, (y - effects) / sigma**2 - pull]
-        if first:
-            parts.insert(0, np.sum(pull, axis=1, keepdims=True) - mu / mean_scale**2)
-        return np.concatenate(parts, axis=1)
-
-    problem = Problem(n + 1 + first, log_likelihood, truth)
-    problem.centred = log_density, grad
-    return problem
+    return Problem(n + 1 + first, log_likelihood, truth)
 
 
 def schools():
@@ -349,10 +318,7 @@ def logistic(n=80, d=6):
             return log_likelihood(np, z) + norm.logpdf(z).sum(axis=1)
 
         mode = Gaussian.at_mode(log_density, np.zeros(d))
-        proposal = StudentT(mode.mean, 1.3 * mode.covariance, df=8)
-        z = proposal.sample(1_000_000, np.random.default_rng(0))
-        parts = [log_density(part) - proposal.log_density(part) for part in np.split(z, 100)]
-        return float(logsumexp(parts) - np.log(len(z)))
+        return by_importance(log_density, mode.mean, 1.3 * mode.covariance)[0]
 
     return Problem(d, log_likelihood, truth)
 
@@ -370,7 +336,6 @@ PROBLEMS = {
     "logistic regression": logistic,
 }
 TARGET = 0.1  # nats
-SLOW = ("horseshoe, 21-D", "Rosenbrock, 10-D", "Poisson, 45 effects")
 
 
 @functools.cache
@@ -383,19 +348,6 @@ def make(name):
 def times(number, fewest=50):
     """A default number of points, for the error that is aimed at."""
     return max(fewest, round(number * (0.1 / TARGET) ** 2))
-
-
-class Counted:
-    """A function of points (n, d) that counts these."""
-
-    def __init__(self, function):
-        self.function = function
-        self.n_points = 0
-
-    def __call__(self, points):
-        self.n_points += len(points)
-        with np.errstate(all="ignore"):
-            return np.asarray(self.function(points))
 
 
 def log_density_of(problem):
@@ -432,15 +384,11 @@ def gradient(name):
 
 # ---- methods: each returns log Z, its standard error or nan, evaluations, and what it says
 def ours(fitted, *counted):
-    fields = {"converged": bool(fitted.converged_), "says": list(fitted.result_.reasons)}
+    low, high = fitted.log_partition_interval_
+    says = {"converged": bool(fitted.converged_), "says": list(fitted.result_.reasons)}
+    says["interval"] = [float(low), float(high)]
     n_points = sum(function.n_points for function in counted)
-    interval = fitted.log_partition_interval_
-    return (
-        fitted.log_partition_,
-        fitted.log_partition_std_error_,
-        n_points,
-        fields | {"interval": [float(end) for end in interval]},
-    )
+    return fitted.log_partition_, fitted.log_partition_std_error_, n_points, says
 
 
 def prior_transform(estimator):
@@ -451,13 +399,6 @@ def prior_transform(estimator):
         return ours(estimator(random_state=seed).fit(path), log_likelihood)
 
     return method
-
-
-def centred(name, seed):
-    problem = make(name)[0]
-    log_density, grad = (Counted(function) for function in problem.centred)
-    path = GeometricPath(log_density, grad=grad, base=Gaussian(np.zeros(problem.n_dimensions), 9.0))
-    return ours(HAIS(random_state=seed).fit(path), log_density, grad)
 
 
 def at_mode(name, seed):
@@ -555,54 +496,6 @@ def pocomc(name, seed):
     return log_z, error, log_likelihood.n_points, {}
 
 
-@functools.cache
-def compiled_smc(name, n_leapfrog=10, n_moves=10):
-    import blackjax
-    from blackjax.smc import extend_params, resampling
-    from blackjax.smc.tuning.from_particles import inverse_mass_matrix_from_particles
-
-    problem = make(name)[0]
-    d = problem.n_dimensions
-
-    # HMC's masses are those of the particles, its step a half of what d dimensions allow
-    def parameters(inverse_masses):
-        fixed = {"step_size": 0.5 * d**-0.25, "num_integration_steps": n_leapfrog}
-        return extend_params(fixed | {"inverse_mass_matrix": inverse_masses})
-
-    def tuned(key, state, info):
-        return parameters(inverse_mass_matrix_from_particles(state.particles))
-
-    smc = blackjax.inner_kernel_tuning(
-        smc_algorithm=blackjax.adaptive_tempered_smc,
-        logprior_fn=lambda z: -0.5 * jnp.sum(z**2) - d * LOG_2PI / 2,
-        loglikelihood_fn=lambda z: problem.log_likelihood(jnp, z[np.newaxis])[0],
-        mcmc_step_fn=blackjax.hmc.build_kernel(),
-        mcmc_init_fn=blackjax.hmc.init,
-        resampling_fn=resampling.systematic,
-        mcmc_parameter_update_fn=tuned,
-        initial_parameter_value=parameters(jnp.ones(d)),
-        target_ess=0.5,
-        num_mcmc_steps=n_moves,
-    )
-    return smc.init, jax.jit(smc.step), n_leapfrog * n_moves
-
-
-def blackjax_smc(name, seed):
-    n_particles = times(1000)
-    init, step, n_gradients = compiled_smc(name)
-    key = jax.random.PRNGKey(seed)
-    key, first = jax.random.split(key)
-    state = init(jax.random.normal(first, (n_particles, make(name)[0].n_dimensions)))
-    log_z = 0.0
-    n_points = 0
-    while state.sampler_state.tempering_param < 1:
-        key, now = jax.random.split(key)
-        state, info = step(now, state)
-        log_z += float(info.log_likelihood_increment)
-        n_points += n_particles * (n_gradients + 1)
-    return log_z, np.nan, n_points, {}
-
-
 METHODS = {
     "explored": prior_transform(
         lambda **seed: ImportanceSampling(200_000, proposal="explored", tol=TARGET, **seed)
@@ -613,25 +506,22 @@ METHODS = {
     "SMC": prior_transform(SMC),
     "ParallelTempering": prior_transform(ParallelTempering),
     "HAIS, mode": at_mode,
-    "HAIS, centred": centred,
     "NUTS + BridgeSampling": bridge,
     "dynesty": dynesty,
     "nautilus": nautilus,
     "ultranest": ultranest,
     "pocomc": pocomc,
-    "blackjax SMC": blackjax_smc,
 }
-OTHERS = ("dynesty", "nautilus", "ultranest", "pocomc", "blackjax SMC")
 
 
 def out_of_time(signal_number, frame):
     raise TimeoutError
 
 
-def run(name, method, seed, limit):
-    """One run as a row of the results file."""
-    row = {"problem": name, "method": method, "seed": seed}
-    truth = make(name)[1]
+def run(problem, method, seed, target, limit):
+    if (problem, method) in late:
+        return []
+    truth = make(problem)[1]
     # processor time; again and again, as an exception is lost where it meets a callback
     signal.signal(signal.SIGPROF, out_of_time)
     signal.setitimer(signal.ITIMER_PROF, limit, 1.0)
@@ -639,115 +529,58 @@ def run(name, method, seed, limit):
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            log_z, error, n_points, fields = METHODS[method](name, seed)
+            log_z, error, n_points, fields = METHODS[method](problem, seed)
     except TimeoutError:
-        return row | {"failed": f"more than {limit} s"}
-    except Exception as problem:  # what a user would see; the table counts it
-        return row | {"failed": f"{type(problem).__name__}: {problem}"[:300]}
+        late.add((problem, method))
+        return {"failed": f"more than {limit} s"}
+    except Exception as failure:  # what a user would see; the table counts it
+        late.add((problem, method))
+        return {"failed": f"{type(failure).__name__}: {failure}"[:300]}
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0)
     seconds = time.process_time() - started
-    row |= {"off": log_z - truth, "error": error, "n_points": n_points, "seconds": seconds}
-    return row | fields
+    off = log_z - truth
+    low, high = fields.pop("interval", (log_z - 1.96 * error, log_z + 1.96 * error))
+    covers = bool(low <= truth <= high or abs(off) < 0.02)
+    found = {"off": off, "error": error, "covers": covers, "n_points": n_points}
+    return found | {"seconds": seconds} | fields
 
 
-def covers(row):
-    """Whether log Z is in the 95 % interval, or right to 0.02 nats."""
-    if abs(row["off"]) < 0.02:
-        return True
-    if "interval" in row:
-        low, high = row["interval"]
-        half = (high - low) / 2
-        return abs(row["off"] + (low + high) / 2 - row["log_z"]) <= half
-    return abs(row["off"]) <= 1.96 * row["error"]
+late = set()
 
 
-def execute(args):
-    rows = read(args.results)
-    done = {(row["problem"], row["method"], row["seed"]) for row in rows}
-    late = {(row["problem"], row["method"]) for row in rows if "failed" in row}
-    with open(args.results, "a") as file:
-        for seed in range(max(args.seeds, args.slow_seeds)):
-            for name in args.problems or PROBLEMS:
-                if seed >= (args.slow_seeds if name in SLOW else args.seeds):
-                    continue
-                for method in args.methods or METHODS:
-                    if (name, method, seed) in done or (name, method) in late:
-                        continue
-                    if method == "HAIS, centred" and make(name)[0].centred is None:
-                        continue
-                    row = run(name, method, seed, args.limit)
-                    if "failed" in row:
-                        late.add((name, method))
-                    elif "interval" in row:
-                        row["log_z"] = row["off"] + make(name)[1]
-                    file.write(json.dumps(row, default=float) + "\n")
-                    file.flush()
-
-
-def report(rows):
-    cells = collections.defaultdict(list)
-    for row in rows:
-        cells[row["problem"], row["method"]].append(row)
-    print(
-        "| problem | method | runs | error (rms) | stated | converged | of these cover |"
-        f" evaluations to {TARGET} nats | seconds |\n" + "|---" * 9 + "|"
-    )
-    for name in PROBLEMS:
-        for method in METHODS:
-            found = cells.get((name, method))
-            if not found:
-                continue
-            fine = [row for row in found if "failed" not in row]
-            if not fine:
-                print(f"| {name} | {method} | {len(found)} | {found[0]['failed']} |" + " |" * 5)
-                continue
-            off = np.sqrt(np.mean([row["off"] ** 2 for row in fine]))
-            stated = np.sqrt(np.mean([row["error"] ** 2 for row in fine]))
-            converged = [row for row in fine if row.get("converged", True)]
-            covered = sum(covers(row) for row in converged)
-            size = off if np.isnan(stated) else stated
-            n_points = np.mean([row["n_points"] for row in fine]) * (size / TARGET) ** 2
-            seconds = np.median([row["seconds"] for row in fine])
-            says = f"{len(converged)}" if method not in OTHERS else "–"
-            covered = "–" if np.isnan(stated) else covered
-            cost = f"{n_points:,.0f}" if n_points < 1e8 else "–"
-            error = "–" if np.isnan(stated) else f"{stated:.3g}"
-            numbers = f"{len(fine)} | {off:.3f} | {error} | {says} | {covered} | {cost}"
-            print(f"| {name} | {method} | {numbers} | {seconds:.1f} |")
-    ends = [row for row in rows if row.get("converged") and "failed" not in row]
-    beyond = [row for row in ends if abs(row["off"]) > max(5 * row["error"], 0.1)]
-    print(f"\nConverged runs beyond 5 SE and 0.1 nats: {len(beyond)} of {len(ends)}.")
-    flags = collections.Counter()
-    for row in rows:
-        if row.get("converged") is False:
-            flags[row["problem"], row["method"], *row["says"][:1]] += 1
-    for key, n in flags.most_common():
-        print("*", n, *key)
+def report(records, target):
+    columns = "runs", "error (rms)", "stated", "converged", "of these cover"
+    table("problem", "method", *columns, f"evaluations to {target} nats", "seconds")
+    for (name, method), found in groups(records, "problem", "method").items():
+        fine = [each for each in found if "off" in each]
+        if not fine:
+            row(name, method, found[0]["failed"], *6 * [""])
+            continue
+        off, stated = (np.sqrt(np.mean([each[k] ** 2 for each in fine])) for k in ("off", "error"))
+        converged = [each for each in fine if each.get("converged", True)]
+        n_points = np.mean([each["n_points"] for each in fine])
+        n_points *= (stated / target) ** 2
+        seconds = np.median([each["seconds"] for each in fine])
+        covered = sum(each["covers"] for each in converged)
+        counts = f"{off:.3f}", f"{stated:.3g}", len(converged), covered
+        row(name, method, len(fine), *counts, f"{n_points:,.0f}", f"{seconds:.1f}")
+    for each in records:
+        if each.get("says"):
+            print("*", each["problem"], each["method"], each["seed"], *each["says"])
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--slow-seeds", type=int, default=3)
-    parser.add_argument("--results", default="reach.jsonl")
-    parser.add_argument("--problems", nargs="*", default=[])
-    parser.add_argument("--methods", nargs="*", default=[])
-    parser.add_argument("--limit", type=int, default=60)
-    parser.add_argument("--target", type=float, default=0.1)
-    parser.add_argument("--truths", action="store_true")
-    parser.add_argument("--report", action="store_true")
-    args = parser.parse_args()
+    others = {"limit": 60, "target": 0.1}
+    args = options(__doc__, "reach.jsonl", 20, others, problems=PROBLEMS, methods=METHODS)
     global TARGET
     TARGET = args.target
-    if args.truths:
-        for name in args.problems or PROBLEMS:
-            started = time.time()
-            print(f"| {name} | {make(name)[1]:.4f} | {time.time() - started:.1f} s |", flush=True)
-        return
-    if not args.report:
-        execute(args)
-    report(read(args.results))
+    fixed = {"target": args.target, "limit": args.limit}
+    tasks = [
+        {"problem": problem, "method": method, "seed": seed} | fixed
+        for seed, problem, method in product(args.seeds, args.problems, args.methods)
+    ]
+    report(measured(args.results, tasks, run), args.target)
 
 
 if __name__ == "__main__":

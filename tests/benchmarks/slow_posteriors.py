@@ -1,8 +1,8 @@
 """Are posteriors whose likelihood takes milliseconds right or flagged, and how many evaluations do
 they need? Nine models of public data, beside dynesty.
 
-    python tests/benchmarks/slow_posteriors.py [--posteriors NAME ...] [--methods NAME ...]
-    [--seeds 3] [--most 300_000] [--results slow_posteriors.csv] [--report]
+    python tests/benchmarks/slow_posteriors.py [--posteriors WORD ...] [--methods WORD ...]
+        [--seeds 3] [--most 300_000] [--results slow_posteriors.jsonl]
 
 Data come from statsmodels and scikit-learn, or are tables in this file. Likelihoods take one point
 and are written as a user would write them. Priors are in the docstrings, where "log-normal (m, s)"
@@ -18,15 +18,12 @@ of the Nile, from quadrature.
 
 from __future__ import annotations
 
-import argparse
-import csv
-import os
 import time
 import warnings
 from itertools import product
 
 import numpy as np
-import pandas as pd
+from measure import LOG_2PI, Counted, groups, measured, options, row, table
 from scipy.integrate import solve_ivp
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, toeplitz
 from scipy.special import gammaln, logsumexp, ndtr, ndtri
@@ -37,8 +34,6 @@ from statsmodels import datasets
 from sklpf import UntilTrusted
 from sklpf.interop import from_prior_transform
 from sklpf.partition import ImportanceSampling
-
-LOG_2PI = np.log(2 * np.pi)
 
 
 def log_normal(u, medians, spreads=1.0):
@@ -339,49 +334,30 @@ POSTERIORS = {
 }
 
 
-class Counted:
-    """A log likelihood of one point that counts evaluations, and ends after the most."""
-
-    def __init__(self, log_likelihood, most=np.inf):
-        self.log_likelihood = log_likelihood
-        self.most = most
-        self.n = 0
-
-    def __call__(self, x):
-        if self.n >= self.most:
-            raise TimeoutError
-        self.n += 1
-        with np.errstate(all="ignore"):
-            return float(self.log_likelihood(x))
-
-
-# ---- methods: evaluations, log Z, its standard error, whether it is trusted, and why not
+# ---- methods: log Z, its standard error, whether it is trusted, and why not
 def ours(estimator):
-    def method(name, seed, most):
-        log_likelihood, transform, d = POSTERIORS[name]()
-        counted = Counted(log_likelihood)
+    def method(log_likelihood, transform, d, seed, most):
         estimator.set_params(random_state=seed)
         if isinstance(estimator, UntilTrusted):
             estimator.set_params(max_evaluations=most)
-        result = estimator.fit(from_prior_transform(counted, transform, d)).result_
+        result = estimator.fit(from_prior_transform(log_likelihood, transform, d)).result_
         says = "; ".join(result.reasons)
-        return counted.n, result.log_partition, result.std_error, bool(result.converged), says
+        return result.log_partition, result.std_error, bool(result.converged), says
 
     return method
 
 
-def dynesty(name, seed, most):
+def dynesty(log_likelihood, transform, d, seed, most):
     from dynesty import NestedSampler
 
-    log_likelihood, transform, d = POSTERIORS[name]()
-    counted = Counted(log_likelihood, most)
+    log_likelihood.most = most
     rng = np.random.default_rng(seed)
     try:
-        sampler = NestedSampler(counted, transform, d, nlive=500, sample="rwalk", rstate=rng)
+        sampler = NestedSampler(log_likelihood, transform, d, nlive=500, sample="rwalk", rstate=rng)
         sampler.run_nested(print_progress=False)
     except TimeoutError:
-        return counted.n, np.nan, np.nan, False, "too many evaluations"
-    return counted.n, sampler.results.logz[-1], sampler.results.logzerr[-1], True, ""
+        return np.nan, np.nan, False, "too many evaluations"
+    return sampler.results.logz[-1], sampler.results.logzerr[-1], True, ""
 
 
 METHODS = {
@@ -389,66 +365,59 @@ METHODS = {
     "UntilTrusted": ours(UntilTrusted(tol=0.1)),
     "dynesty": dynesty,
 }
-FIELDS = ["posterior", "method", "seed", "evaluations"]
-FIELDS += ["log_z", "error", "trusted", "says", "seconds"]
 
 
-def execute(options):
-    rows = read(options.results)
-    done = set(zip(rows["posterior"], rows["method"], rows["seed"]))
-    with open(options.results, "a", newline="") as file:
-        writer = csv.writer(file)
-        if not done:
-            writer.writerow(FIELDS)
-        for seed, name, method in product(
-            range(options.seeds), options.posteriors, options.methods
-        ):
-            if (name, method, seed) not in done:
-                started = time.process_time()
-                found = METHODS[method](name, seed, options.most)
-                writer.writerow([name, method, seed, *found, time.process_time() - started])
-                file.flush()
+def run(posterior, method, seed, most):
+    log_likelihood, transform, d = POSTERIORS[posterior]()
+    counted = Counted(log_likelihood, vectorized=False)
+    started = time.process_time()
+    found = METHODS[method](counted, transform, d, seed, most)
+    seconds = time.process_time() - started
+    record = dict(zip(("log_z", "error", "trusted", "says"), found))
+    return record | {"evaluations": counted.n_points, "seconds": seconds}
 
 
-def read(path):
-    if not os.path.exists(path):
-        return pd.DataFrame(columns=FIELDS)
-    return pd.read_csv(path, keep_default_na=False, na_values={"log_z": "nan", "error": "nan"})
+def truth_of(name, records):
+    """Quadrature's log Z, or the mean of dynesty's runs, and its standard error."""
+    if name == "Nile with a break":
+        return nile_by_quadrature(), 0.0
+    runs = groups(records, "posterior", "method", "trusted").get((name, "dynesty", True))
+    if runs is None:
+        return np.nan, np.nan
+    error = np.linalg.norm([each["error"] for each in runs]) / len(runs)
+    return np.mean([each["log_z"] for each in runs]), error
 
 
-def report(rows):
-    print("| posterior | method | trusted | evaluations | log Z | SE | farthest | s |")
-    print("|" + "---|" * 8)
-    for (name, method), found in rows.groupby(["posterior", "method"], sort=False):
-        trusted = found[found.trusted]
-        theirs = rows[(rows.posterior == name) & (rows.method == "dynesty") & rows.trusted]
-        truth = theirs.log_z.mean()
-        truth_error = np.sqrt(np.sum(theirs.error**2)) / max(len(theirs), 1)
-        if name == "Nile with a break":
-            truth, truth_error = nile_by_quadrature(), 0.0
-        off = (trusted.log_z - truth).abs() / np.hypot(trusted.error, truth_error)
-        print(
-            f"| {name} | {method} | {len(trusted)} of {len(found)} |"
-            f" {found.evaluations.median():,.0f} | {found.log_z.mean():.2f} |"
-            f" {found.error.median():.3f} | {off.max():.1f} | {found.seconds.median():.0f} |"
+def report(records):
+    columns = "trusted", "evaluations", "log Z", "SE", "farthest", "s"
+    table("posterior", "method", *columns)
+    for (name, method), found in groups(records, "posterior", "method").items():
+        trusted = [each for each in found if each["trusted"]]
+        truth, truth_error = truth_of(name, records)
+        off = [abs(run["log_z"] - truth) / np.hypot(run["error"], truth_error) for run in trusted]
+        medians = (
+            np.median([each[key] for each in found]) for key in ("evaluations", "error", "seconds")
         )
-    for row in rows[rows.says != ""].itertuples():
-        print("*", row.posterior, row.method, row.seed, row.says[:200])
+        evaluations, error, seconds = medians
+        log_z = np.mean([each["log_z"] for each in found])
+        cells = f"{len(trusted)} of {len(found)}", f"{evaluations:,.0f}", f"{log_z:.2f}"
+        far = f"{max(off, default=np.nan):.1f}"
+        row(name, method, *cells, f"{error:.3f}", far, f"{seconds:.0f}")
+    for each in records:
+        if each["says"]:
+            print("*", each["posterior"], each["method"], each["seed"], each["says"][:200])
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--posteriors", nargs="*", default=list(POSTERIORS))
-    parser.add_argument("--methods", nargs="*", default=list(METHODS))
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--most", type=int, default=300_000)
-    parser.add_argument("--results", default="slow_posteriors.csv")
-    parser.add_argument("--report", action="store_true")
-    options = parser.parse_args()
+    names = {"posteriors": POSTERIORS, "methods": METHODS}
+    args = options(__doc__, "slow_posteriors.jsonl", 3, {"most": 300_000}, **names)
     warnings.simplefilter("ignore")
-    if not options.report:
-        execute(options)
-    report(read(options.results))
+    runs = product(args.seeds, args.posteriors, args.methods)
+    tasks = [
+        {"posterior": name, "method": method, "seed": seed, "most": args.most}
+        for seed, name, method in runs
+    ]
+    report(measured(args.results, tasks, run))
 
 
 if __name__ == "__main__":

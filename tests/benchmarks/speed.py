@@ -1,14 +1,23 @@
-"""Speed and memory, as ratios to what else could do the same work; prints Markdown.
+"""Speed and memory, beside what else could do the same work; prints Markdown.
 
-    python tests/benchmarks/speed.py [sweep threads programs training time_to_error start
-    memory]
+    python tests/benchmarks/speed.py [sweep update time_to_error threads start memory defaults]
+        [--kind {binary,gaussian,categorical}] [--rounds 9] [--jobs 1 2]
+        [--sizes 64x64 784x500 2000x1000 4000x2000] [--densities 0.05 0.2 0.5]
 
-What is compared is called in turn, round after round, in one process; the tables give the median
-over the rounds, a ratio is the median of the rounds' ratios with its quartiles in brackets. BLAS
-has one thread. What one thread computes is timed by the processor time of the process (the wall
-time of an idle core, whatever else the machine does), two threads by the wall. `sweep` and
-`time_to_error` need torch and rbms for their peer. Weights and data come from the reference data
-(see SKLPF_DATA) and are generated where it is absent, which the tables then say.
+What is compared is called in turn, round after round, in one process; the tables give medians over
+the rounds, a ratio is the median of the rounds' ratios with its quartiles in brackets. What one
+thread computes is timed by the processor time of the process (the wall time of an idle core,
+whatever else the machine does), two threads by the wall. BLAS has one thread, but for the others in
+`update` if --jobs asks for more. Trained RBMs come from the reference data (see SKLPF_DATA).
+
+sweep: a Gibbs sweep of 100 chains at the target. Run it with NUMBA_CPU_NAME=haswell,
+NUMBA_CPU_FEATURES=+avx,+avx2,+fma,+bmi,+bmi2,+popcnt and OPENBLAS_CORETYPE=Haswell too, which are a
+processor without AVX-512.
+update: an update of training with batches of 100 rows and as many persistent chains. Binary units
+of both layers are on with the same probability, which the library's time depends on and that of the
+others does not: biases are set to its log odds, and rates are so small that it stays.
+time_to_error: log Z beside the package rbms, which needs torch.
+defaults: what an estimate costs with an estimator's defaults, the table of doc/guide/choosing.md.
 """
 
 from __future__ import annotations
@@ -22,344 +31,336 @@ import sys
 import time
 import warnings
 from functools import partial
-from importlib.util import find_spec
+from pathlib import Path
 
+import numba
 import numpy as np
-from measure import (
-    KEY,
-    N_CHAINS,
-    binary_mnist,
-    interleave,
-    large,
-    quiet_fit,
-    ratio,
-    row,
-    small,
-    stored_path,
-    sweeps,
-    table,
-    with_density,
-)
-from peers import SimpleSweeps, TorchSweeps, rbms_ais
+from interval_coverage import mnist, stored
+from measure import coverage_cells, digits, interleave, judged, quiet_fit, ratio, row, table
+from scipy.special import expit
+from sklearn import neural_network
 from sklearn.base import clone
-from sklearn.datasets import load_digits
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.neural_network import BernoulliRBM as ScikitRBM
 from threadpoolctl import threadpool_info, threadpool_limits
 
-from sklpf import AIS, RTS, BernoulliRBM, Exact, ParallelTempering
-from sklpf._utils.random import Stream, stream_key
-from sklpf.programs._plan import equal_blocks
+from sklpf import (
+    AIS,
+    BDMC,
+    HAIS,
+    RTS,
+    SMC,
+    BernoulliRBM,
+    CategoricalRBM,
+    Exact,
+    GaussianRBM,
+    ParallelTempering,
+)
+from sklpf._utils.random import Keys, Stream
+from sklpf.kernels import OPTIONS
+from sklpf.kernels import _programs as programs
+from sklpf.models.gaussian_rbm import _learning as of_gaussian
+from sklpf.models.rbm import _learning as of_discrete
+from sklpf.models.rbm._path import RBMPath
+from sklpf.partition import RAISE, SAMS, MarkovMixture, WangLandau
+from sklpf.paths import map_state
+from sklpf.transitions import HMC
 
-_N_SEEDS = 6
+sys.path.insert(0, str(Path(__file__).parents[1] / "helpers"))
+
+from known_densities import make_density_problem
+
+N_CHAINS = 100
 
 
-# ---- one sweep, one thread and two
-SIZES = (64, 64), (784, 500), (2000, 1000), (4000, 2000)
-DENSITIES = 0.05, 0.2, 0.5
-_WORK = 2e9  # multiplications by a weight in one measurement
+# ---- one sweep
+WORK = 2e9  # multiplications by a weight in one measurement
+LATER = Stream((1, 2), 0, 1)
 
 
-def sweep():
-    """Run it with NUMBA_CPU_NAME=haswell, NUMBA_CPU_FEATURES=+avx,+avx2,+fma,+bmi,+bmi2,+popcnt,
-    OPENBLAS_CORETYPE=Haswell and ATEN_CPU_CAPABILITY=avx2 too, which are a processor without
-    AVX-512.
-    """
+class SimpleSweeps:
+    """Sweeps at the target in ten lines: NumPy in float32, products by BLAS."""
+
+    def __init__(self, path):
+        self.weights = np.ascontiguousarray(path.components.T, np.float32)
+        self.visible_bias = path.intercept_visible.astype(np.float32)
+        self.hidden_bias = path.intercept_hidden.astype(np.float32)
+        self.rng = np.random.default_rng(0)
+        self.v = self._draw(np.tile(path.logits[0].astype(np.float32), (N_CHAINS, 1)))
+
+    def _draw(self, inputs):
+        on = self.rng.random(inputs.shape, dtype=np.float32) < expit(inputs)
+        return on.astype(np.float32)
+
+    def run(self, n):
+        for _ in range(n):
+            h = self._draw(self.v @ self.weights + self.hidden_bias)
+            self.v = self._draw(h @ self.weights.T + self.visible_bias)
+
+    def multiply(self, n):
+        """The two products of each sweep, and nothing else."""
+        hidden = np.ones((len(self.v), len(self.hidden_bias)), np.float32)
+        visible = np.empty_like(self.v)
+        for _ in range(n):
+            np.matmul(self.v, self.weights, out=hidden)
+            np.matmul(hidden, self.weights.T, out=visible)
+            hidden.fill(1)
+
+
+def with_density(n_visible, n_hidden, density):
+    """An RBM of whose units about this share is on, and which changes them all the time."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(scale=0.5 / np.sqrt(n_visible + n_hidden), size=(n_hidden, n_visible))
+    logit = np.log(density / (1 - density))
+    visible = logit - density * weights.sum(axis=0)
+    hidden = logit - density * weights.sum(axis=1)
+    return RBMPath(weights, visible, hidden, np.full(n_visible, density))
+
+
+def sweeps(path, state, n):
+    """The state after n Gibbs sweeps at the target and nothing else."""
+    state = map_state(np.array, state)
+    sweep_all(path.packed, state, np.ones((n, N_CHAINS)), LATER.keys)
+    return state
+
+
+@numba.njit(**OPTIONS)  # not cached: numba's cache does not see changes of called functions
+def sweep_all(model, state, betas, keys):
+    work = programs.scratch(model, state)
+    for t in range(betas.shape[0]):
+        now = Keys(keys.key0, keys.key1, keys.chain, keys.step + t)
+        programs.sweep(model, state, betas[t], False, now, work)
+
+
+def sweep(args):
     print(f"\n## One Gibbs sweep of one of {N_CHAINS} chains, microseconds, one thread")
-    peers = ["rbms"] if find_spec("rbms") else []
-    names = ["NumPy", "products", "sweep", *peers]
-    table("units", "on", *names, "NumPy / sweep", "sweep / products")
-    for shape in SIZES:
-        for density in DENSITIES:
-            path = with_density(*shape, density)
-            state = sweeps(path, path.sample_base(N_CHAINS, Stream(KEY)), _at_target(20), _LATER)
-            n = max(1, int(_WORK / (path.components.size * N_CHAINS)))
-            simple = SimpleSweeps(path, N_CHAINS)
+    table("units", "on", "NumPy", "products", "sweep", "NumPy / sweep", "sweep / products")
+    for size in args.sizes:
+        for density in args.densities:
+            path = with_density(*map(int, size.split("x")), density)
+            state = sweeps(path, path.sample_base(N_CHAINS, Stream((1, 2))), 20)
+            n = max(1, int(WORK / (path.components.size * N_CHAINS)))
+            simple = SimpleSweeps(path)
             calls = {
                 "NumPy": partial(simple.run, n),
                 "products": partial(simple.multiply, n),
-                "sweep": partial(sweeps, path, state, _at_target(n), _LATER),
+                "sweep": partial(sweeps, path, state, n),
             }
-            if find_spec("rbms"):
-                calls["rbms"] = partial(TorchSweeps(path, N_CHAINS).run, n)
-            times = interleave(calls, 9)
-            row(
-                "{} x {}".format(*shape),
-                f"{density:.0%}",
-                *(f"{np.median(seconds) / (n * N_CHAINS) * 1e6:.3g}" for seconds in times.values()),
-                ratio(times["NumPy"], times["sweep"]),
-                ratio(times["sweep"], times["products"]),
-            )
+            times = interleave(calls, args.rounds)
+            cells = (f"{1e6 * np.median(each) / n / N_CHAINS:.3g}" for each in times.values())
+            ours = times["sweep"]
+            both = ratio(times["NumPy"], ours), ratio(ours, times["products"])
+            row(size, f"{density:.0%}", *cells, *both)
 
 
-_LATER = Stream(KEY, 0, 1)
+# ---- one update of training
+N_ROWS = 1000
+BATCH = 100
+WARM_UP = 3  # passes, of ten updates
+MEASURED = 3  # passes after these
 
 
-def _at_target(n):
-    return np.ones((n, N_CHAINS))
+def training_rows(kind, n_units, density):
+    """Data without structure, float32."""
+    rng = np.random.default_rng(0)
+    if kind == "gaussian":
+        return rng.normal(size=(N_ROWS, n_units)).astype(np.float32)
+    if kind == "categorical":
+        return rng.integers(21, size=(N_ROWS, n_units))
+    return (rng.random((N_ROWS, n_units)) < density).astype(np.float32)
 
 
-def threads():
-    name, path = large()
-    print(f"\n## One and two threads, wall time ({name})")
-    table("run", "one thread, s", "two threads, s", "one / two")
-    runs = {
-        "AIS, 100 chains x 1000 levels": AIS(random_state=0),
-        "ParallelTempering, 512 sweeps": ParallelTempering(n_sweeps=512, random_state=0),
-    }
-    for what, estimator in runs.items():
-        calls = {
-            jobs: partial(quiet_fit, clone(estimator).set_params(n_jobs=jobs), path)
-            for jobs in (1, 2)
-        }
-        times = interleave(calls, 11, time.perf_counter)
-        row(what, *(f"{np.median(times[jobs]):.2f}" for jobs in (1, 2)), ratio(times[1], times[2]))
-    print("\nGoal: one / two at least 1.8.")
+def clock_of(n_threads):
+    return time.process_time if n_threads == 1 else time.perf_counter
 
 
-# ---- estimators against their sweeps
-def programs():
-    print(
-        "\n## Estimators against the bare Gibbs sweeps of the same chains at the same levels, one"
-        " thread"
+def of_an_update(kind, n_hidden, X, n_jobs, density):
+    """Seconds of one of the library's updates, in the last passes of a fit."""
+    kinds = {"binary": BernoulliRBM, "categorical": CategoricalRBM, "gaussian": GaussianRBM}
+    model = kinds[kind](
+        n_hidden,
+        learning_rate=0.01 if kind == "gaussian" else 1e-4,
+        batch_size=BATCH,
+        n_iter=WARM_UP + MEASURED,
+        random_state=0,
+        n_jobs=n_jobs,
     )
-    table("model", "estimator", "chains x sweeps", "estimator, s", "its sweeps alone, s", "ratio")
-    for name, path in (large(), small()):
-        for estimator, blocks, betas in _programs(path):
-            times = interleave(
-                {
-                    "all": partial(quiet_fit, estimator, path),
-                    "bare": partial(_bare, path, blocks, betas),
-                },
-                9,
-            )
-            row(
-                name,
-                type(estimator).__name__,
-                f"{sum(blocks)} x {len(betas)}",
-                f"{np.median(times['all']):.3f}",
-                f"{np.median(times['bare']):.3f}",
-                ratio(times["all"], times["bare"]),
-            )
-    print("\nGoal: at most 1.30.")
+    trainer_class = (of_gaussian if kind == "gaussian" else of_discrete).Trainer
+    clock = clock_of(n_jobs)
+    seconds = []
+    run = trainer_class.run
+
+    def timed(trainer):
+        if density is not None and not seconds:
+            hidden = trainer.weights.parameters.intercept_hidden
+            hidden[:] = np.log(density / (1 - density))
+        began = clock()
+        run(trainer)
+        seconds.append(clock() - began)
+
+    trainer_class.run = timed
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model.fit(X)
+    finally:
+        trainer_class.run = run
+    return np.mean(seconds[-MEASURED:]) / (len(X) // BATCH)
 
 
-def _programs(path):
-    """Estimators, the sizes of their blocks of chains, and the inverse temperatures of their sweeps
-    (n_sweeps, n).
-    """
-    n_levels, n_sweeps = (1000, 512) if path.components.size > 1e4 else (4000, 4096)
-    schedule = np.tile(np.linspace(0, 1, n_levels)[1:, np.newaxis], (1, N_CHAINS))
-    yield AIS(n_temperatures=n_levels, random_state=0), equal_blocks(N_CHAINS, largest=32), schedule
-    tuned = quiet_fit(ParallelTempering(n_sweeps=1024, random_state=0), path).result_.ladder
-    fixed = ParallelTempering(10, len(tuned), n_sweeps, ladder=tuned, adapt=False, random_state=0)
-    yield fixed, [len(tuned)] * 10, np.tile(tuned, (n_sweeps, 10))
-    rts = RTS(random_state=0)
-    n_done = round(quiet_fit(rts, path).result_.n_sweeps / rts.n_chains)
-    spread = (
-        np.linspace(0, 1, rts.n_chains).reshape(-1, 10).T.ravel()
-    )  # every group over the whole ladder
-    yield rts, [rts.n_chains // 10] * 10, np.tile(spread, (n_done, 1))
+def of_scikit_learn(kind, n_hidden, X):
+    options = {"batch_size": BATCH, "n_iter": 1, "random_state": 0}
+    neural_network.BernoulliRBM(n_hidden, **options).fit(X)
 
 
-def _bare(path, blocks, betas):
-    """The sweeps of `betas`, block by block, from base draws."""
-    first = 0
-    for size in blocks:
-        stream = Stream(stream_key(1), first)
-        sweeps(path, path.sample_base(size, stream), betas[:, first : first + size], stream.at(1))
-        first += size
+def of_numpy(kind, n_hidden, X):
+    """A pass of persistent contrastive divergence in NumPy."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(0, 0.01, (n_hidden, X.shape[1])).astype(np.float32)
+    h = (rng.random((BATCH, n_hidden), dtype=np.float32) < 0.5).astype(np.float32)
+    for first in range(0, len(X), BATCH):
+        batch = X[first : first + BATCH]
+        v = h @ weights
+        if kind == "gaussian":
+            v += rng.standard_normal(v.shape, dtype=np.float32)
+        else:
+            v = (rng.random(v.shape, dtype=np.float32) < 1 / (1 + np.exp(-v))).astype(np.float32)
+        on = 1 / (1 + np.exp(-(batch @ weights.T)))
+        mean = 1 / (1 + np.exp(-(v @ weights.T)))
+        h = (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
+        weights += np.float32(1e-3 / BATCH) * (on.T @ batch - mean.T @ v)
 
 
-# ---- training
-def training():
-    print("\n## Training against scikit-learn's BernoulliRBM, one thread")
-    table(
-        "data",
-        "settings",
-        "sklpf, s per pass of 10",
-        "scikit-learn, s per pass of 10",
-        "scikit-learn / sklpf",
-    )
-    problems = list(_training())
-    for name, settings, parameters, train, _ in problems:
-        models = ("sklpf", BernoulliRBM), ("scikit-learn", ScikitRBM)
-        times = interleave(
-            {
-                who: partial(model(**parameters, random_state=0).set_params(n_iter=10).fit, train)
-                for who, model in models
-            },
-            9,
-        )
-        row(
-            name,
-            settings,
-            *(f"{np.median(seconds) / 10:.4f}" for seconds in times.values()),
-            ratio(times["scikit-learn"], times["sklpf"]),
-        )
-    print(
-        "\nGoal: at least 5.\n\nHeld-out log-likelihood per row in nats: mean and standard error"
-        " over"
-    )
-    print(f"{_N_SEEDS} seeds of training; log Z of both by ParallelTempering(n_sweeps=1024).")
-    table(
-        "data",
-        "passes",
-        "sklpf",
-        "scikit-learn",
-        "difference",
-        "mean standard error of a log Z",
-        "converged",
-    )
-    for name, _, parameters, train, test in problems:
-        mean = (train.sum(axis=0, dtype=float) + 1) / (len(train) + 2)
-        models = [partial(model, **parameters) for model in (BernoulliRBM, ScikitRBM)]
-        found = np.array(
-            [
-                [_held_out(model, seed, train, mean, test) for seed in range(_N_SEEDS)]
-                for model in models
-            ]
-        )
-        scores, errors, converged = np.moveaxis(found, 2, 0)
-        value, error = scores.mean(axis=1), scores.std(axis=1, ddof=1) / np.sqrt(_N_SEEDS)
-        row(
-            name,
-            parameters.get("n_iter", 10),
-            *(f"{m:.2f} ± {e:.2f}" for m, e in zip(value, error)),
-            f"{value[0] - value[1]:+.2f} ± {np.hypot(*error):.2f}",
-            f"{errors.mean():.3f}",
-            f"{converged.mean():.0%}",
-        )
+def of_updates(args, n_units, n_hidden, density):
+    """Milliseconds of an update by name, medians."""
+    kind = args.kind
+    X = training_rows(kind, n_units, density)
+    as_units = np.eye(21, dtype=np.float32)[X].reshape(N_ROWS, -1) if kind == "categorical" else X
+    others = {"NumPy": of_numpy, "scikit-learn": of_scikit_learn}
+    if kind == "gaussian":
+        del others["scikit-learn"]
+    found = {}
+    for _ in range(1 + args.rounds):
+        for n in args.jobs:
+            seconds = of_an_update(kind, n_hidden, X, n, density)
+            found.setdefault(f"sklpf {n}", []).append(seconds)
+        for name, call in others.items():
+            for threads in (1, None) if max(args.jobs) > 1 else (1,):
+                clock = clock_of(threads)
+                with threadpool_limits(threads):
+                    began = clock()
+                    call(kind, n_hidden, as_units)
+                seconds = (clock() - began) / (N_ROWS // BATCH)
+                found.setdefault(f"{name} {threads or 'all'}", []).append(seconds)
+    return {name: 1e3 * float(np.median(values[1:])) for name, values in found.items()}
 
 
-def _training():
-    """Data sets: name, settings in words, parameters, training rows, held-out rows of 0 and 1."""
-    grey = load_digits().data / 16
-    drawn = (np.random.default_rng(0).random(grey.shape) < grey).astype(float)
-    yield "digits / 16, float64", "defaults: 256 hidden, batch 10", {}, grey[:1347], drawn[1347:]
-    train, test = binary_mnist("train"), binary_mnist("test")
-    if train is not None:
-        parameters = {"n_components": 500, "batch_size": 100, "learning_rate": 0.01, "n_iter": 30}
-        yield (
-            "binary MNIST, 5000 rows, float32",
-            "500 hidden, batch 100",
-            parameters,
-            train[:5000],
-            test,
-        )
-
-
-def _held_out(model, seed, train, mean, test):
-    """Log-likelihood of one trained model, the standard error of its log Z, and whether that
-    converged.
-    """
-    rbm = model(random_state=seed).fit(train)
-    known = BernoulliRBM.from_parameters(
-        rbm.components_,
-        rbm.intercept_visible_,
-        rbm.intercept_hidden_,
-        mean,
-        random_state=seed,
-        partition_estimator=ParallelTempering(n_sweeps=1024),
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        score = known.score(test.astype(rbm.components_.dtype))
-    return score, known.log_partition_std_error_, known.partition_estimator_.converged_
+def update(args):
+    print("\n## One update of training, milliseconds")
+    header = None
+    for size in args.sizes:
+        for density in args.densities if args.kind == "binary" else [None]:
+            found = of_updates(args, *map(int, size.split("x")), density)
+            if header is None:
+                header = list(found)
+                table("units", "on", *header)
+            row(size, density or "", *(f"{found[name]:.2f}" for name in header))
 
 
 # ---- time to a given error
-def time_to_error():
-    name, path = stored_path("mnist_h10", 10)
-    exact, n_seeds = Exact().fit(path).log_partition_, 40
-    print(
-        f"\n## Time to an RMSE of 0.1 nats, {name} (log Z = {exact:.3f}), one thread, {n_seeds}"
-        " seeds"
+def rbms_ais(path, same_base=False):
+    """A function (n_chains, n_temperatures, seed) -> log Z by the AIS of rbms (torch, one thread,
+    float32).
+
+    rbms anneals from the model's own visible biases. `same_base` calls its building blocks on the
+    base of `path` instead, which is what our estimators start from.
+    """
+    import torch
+    from rbms.bernoulli_bernoulli.classes import BBRBM
+    from rbms.partition_function.ais import (
+        compute_partition_function_ais,
+        interpolate_ebm,
+        update_weights_ais,
     )
+
+    torch.set_num_threads(1)
+    arrays = path.components.T, path.intercept_visible, path.intercept_hidden, path.logits[0]
+    tensors = (torch.tensor(array, dtype=torch.float32) for array in arrays)
+    weights, visible, hidden, base = tensors
+    rbm = BBRBM(weights, visible, hidden)
+    reference = BBRBM(torch.zeros_like(weights), base, torch.zeros_like(hidden))
+
+    def own(n_chains, n_temperatures, seed):
+        torch.manual_seed(seed)
+        return compute_partition_function_ais(n_chains, n_temperatures, rbm)
+
+    def from_base(n_chains, n_temperatures, seed):
+        torch.manual_seed(seed)
+        chains, log_weights = reference.init_chains(n_chains), torch.zeros(n_chains)
+        steps = interpolate_ebm(reference, rbm, torch.linspace(0, 1, n_temperatures))
+        previous = next(steps)
+        for current in steps:
+            log_weights, chains = update_weights_ais(previous.clone(), current, chains, log_weights)
+            previous = current
+        return float(torch.logsumexp(log_weights, 0)) - np.log(n_chains) + reference.ref_log_z()
+
+    return from_base if same_base else own
+
+
+def time_to_error(args, n_seeds=40):
+    path = stored("mnist_h10")
+    exact = Exact().fit(path).log_partition_
+    print(f"\n## Time to an RMSE of 0.1 nats, mnist_h10, one thread, {n_seeds} seeds")
     table("run", "seconds", "bias", "RMSE (its standard error)", "seconds to 0.1 nats")
-    runs = list(_runs(path))
+    ours = {
+        "AIS, 100 chains x 1000": AIS(),
+        "ParallelTempering, 512 sweeps": ParallelTempering(n_sweeps=512),
+        "RTS, 4000 sweeps": RTS(n_sweeps=4000),
+    }
+    runs = {f"sklpf {each}": partial(log_z_of, made, path) for each, made in ours.items()}
+    try:
+        runs["rbms AIS, 100 chains x 1000"] = partial(rbms_ais(path), 100, 1000)
+        runs["rbms AIS from our base"] = partial(rbms_ais(path, same_base=True), 100, 1000)
+    except ImportError:
+        print("torch or rbms is not installed, so there is no peer: pip install torch rbms")
     values, seconds = np.empty((2, len(runs), n_seeds))
     for seed in [0, *range(n_seeds)]:  # the first time all are called to warm up
-        for i, (_, run) in enumerate(runs):
+        for i, run in enumerate(runs.values()):
             began = time.process_time()
             values[i, seed] = run(seed)
             seconds[i, seed] = time.process_time() - began
-    for (what, _), error, taken in zip(runs, values - exact, np.median(seconds, axis=1)):
+    for what, error, taken in zip(runs, values - exact, np.median(seconds, axis=1)):
         rmse = np.sqrt(np.mean(error**2))
         of_rmse = np.std(error**2, ddof=1) / np.sqrt(n_seeds) / (2 * rmse)
-        row(
-            what,
-            f"{taken:.3f}",
-            f"{error.mean():+.3f}",
-            f"{rmse:.3f} ({of_rmse:.3f})",
-            f"{taken * (rmse / 0.1) ** 2:.4f}",
-        )
-    print(
-        "\nThe last column assumes that the mean squared error goes as 1 / time; two settings of"
-        " each show how well."
-    )
-    print("Goal: 10 times less than rbms.")
+        found = f"{error.mean():+.3f}", f"{rmse:.3f} ({of_rmse:.3f})"
+        row(what, f"{taken:.3f}", *found, f"{taken * (rmse / 0.1) ** 2:.4f}")
 
 
-def _runs(path):
-    """Names and functions of a seed that return an estimate of log Z."""
+def log_z_of(estimator, path, seed):
+    return quiet_fit(estimator.set_params(random_state=seed), path).log_partition_
 
-    def ours(make, n, seed):
-        return quiet_fit(make(n, seed), path).log_partition_
 
-    for n in (300, 1000):
-        yield (
-            f"sklpf AIS, 100 chains x {n}",
-            partial(ours, lambda n, s: AIS(100, n, random_state=s), n),
-        )
-    for n in (512, 1024):
-        yield (
-            f"sklpf ParallelTempering, {n} sweeps",
-            partial(ours, lambda n, s: ParallelTempering(n_sweeps=n, random_state=s), n),
-        )
-    for n in (1000, 4000):
-        yield (
-            f"sklpf RTS, {n} sweeps",
-            partial(ours, lambda n, s: RTS(n_sweeps=n, random_state=s), n),
-        )
-    try:
-        theirs = {
-            "rbms AIS": rbms_ais(path),
-            "rbms AIS from our base": rbms_ais(path, same_base=True),
-        }
-    except ImportError:
-        return print("torch or rbms is not installed, so there is no peer: pip install torch rbms")
-    for what, function in theirs.items():
-        for n in (300, 1000):
-            yield f"{what}, 100 chains x {n}", partial(function, 100, n)
+# ---- two threads
+def threads(args):
+    path = stored("mnist_cd25_500")
+    print("\n## One and two threads, wall time, 500 hidden units on MNIST")
+    table("run", "one thread, s", "two threads, s", "one / two")
+    for estimator in (AIS(random_state=0), ParallelTempering(n_sweeps=512, random_state=0)):
+        one, two = (clone(estimator).set_params(n_jobs=jobs) for jobs in (1, 2))
+        calls = {jobs: partial(quiet_fit, each, path) for jobs, each in ((1, one), (2, two))}
+        times = interleave(calls, args.rounds, time.perf_counter)
+        medians = (f"{np.median(times[jobs]):.2f}" for jobs in (1, 2))
+        row(type(estimator).__name__, *medians, ratio(times[1], times[2]))
 
 
 # ---- start of a process, memory
 def child(code):
     """Run code in a fresh process and return the numbers that it prints."""
     command = [sys.executable, "-c", code]
-    return [
-        float(x)
-        for x in subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
-    ]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [float(x) for x in printed.split()]
 
 
-_IMPORTS = {
-    "scikit-learn's BernoulliRBM": "from sklearn.neural_network import BernoulliRBM",
-    "import sklpf": "import sklpf",
-    "scikit-learn's BernoulliRBM, then import sklpf": (
-        "from sklearn.neural_network import BernoulliRBM; import sklpf"
-    ),
-    "scikit-learn's, then sklpf's BernoulliRBM": (
-        "from sklearn.neural_network import BernoulliRBM; from sklpf import BernoulliRBM"
-    ),
-    "sklpf's BernoulliRBM": "from sklpf import BernoulliRBM",
-    "scikit-learn's, then numba and its first cached function": (
-        "from sklearn.neural_network import BernoulliRBM; from sklpf.kernels import exp32;"
-        " exp32(1.0)"
-    ),
-}
-_FIRST_CALL = """
+THEIRS = "from sklearn.neural_network import BernoulliRBM"
+FIRST_CALL = """
 import time
 import numpy as np
 import sklearn.neural_network
@@ -367,34 +368,33 @@ from sklpf import BernoulliRBM
 X = np.random.default_rng(0).integers(2, size=(100, 32)).astype(float)
 for _ in range(2):
     began = time.process_time()
-    BernoulliRBM({n_components}, n_iter=1, random_state=0).fit(X).score(X)
+    BernoulliRBM({}, n_iter=1, random_state=0).fit(X).score(X)
     print(time.process_time() - began)
 """
 
 
-def start():
+def start(args):
     print("\n## Start of a fresh process, warm caches")
     clocked = "import time; began = time.process_time()\n{}\nprint(time.process_time() - began)"
-    seconds = {what: [] for what in _IMPORTS}
-    for _ in range(11):
-        for what, code in _IMPORTS.items():
-            seconds[what].append(child(clocked.format(code))[0])
-    table("import", "seconds", "more than scikit-learn's alone")
+    imports = {
+        "scikit-learn's BernoulliRBM": THEIRS,
+        "and sklpf's": THEIRS + "; from sklpf import BernoulliRBM",
+    }
+    calls = {what: partial(child, clocked.format(code)) for what, code in imports.items()}
+    seconds = {what: [] for what in calls}
+    for _ in range(args.rounds):
+        for what, call in calls.items():
+            seconds[what].extend(call())
+    table("import", "seconds")
     for what, values in seconds.items():
-        more = np.median(np.subtract(values, seconds["scikit-learn's BernoulliRBM"]))
-        row(what, f"{np.median(values):.3f}", f"{more:+.3f}")
-    table("first fit and score, 100 x 32", "first call, s", "second call, s", "first - second")
-    for n_components in (16, 32):
-        calls = np.array([child(_FIRST_CALL.format(n_components=n_components)) for _ in range(8)])[
-            1:
-        ]
-        first, second = np.median(calls, axis=0)
-        what = f"{n_components} hidden ({'Exact' if n_components <= 20 else 'ParallelTempering'})"
-        row(what, f"{first:.3f}", f"{second:.3f}", f"{np.median(calls[:, 0] - calls[:, 1]):.3f}")
-    print("\nGoals: at most 0.2 s more than scikit-learn's import; first call at most 0.5 s.")
+        row(what, f"{np.median(values):.3f}")
+    table("first fit and score, 100 x 32", "first call, s", "second call, s")
+    for n_components, how in ((16, "Exact"), (32, "ParallelTempering")):
+        found = [child(FIRST_CALL.format(n_components)) for _ in range(args.rounds)]
+        row(f"{n_components} hidden ({how})", *(f"{each:.3f}" for each in np.median(found, axis=0)))
 
 
-_PEAK = """
+PEAK = """
 import warnings
 import numpy as np
 import sklpf
@@ -408,45 +408,67 @@ with open("/proc/self/status") as status:
 """
 
 
-def memory():
+def memory(args):
     print("\n## Peak resident memory of a process that makes one run, 64 x 64 RBM")
-    runs = {
-        "AIS": ("n_temperatures", 10_000),
-        "ParallelTempering": ("n_sweeps", 10_000),
-        "RTS": ("n_sweeps", 10_000),
+    table("run", "MB", "ten times the sweeps, MB")
+    for name in ("AIS(n_temperatures", "ParallelTempering(n_sweeps", "RTS(n_sweeps"):
+        calls = (PEAK.format(f"{name}={n}, random_state=0)") for n in (10_000, 100_000))
+        row(f"{name}=10000)", *(f"{child(code)[0] / 1024:.1f}" for code in calls))
+
+
+# ---- what an estimate costs with an estimator's defaults
+def defaults(args):
+    """Of an RBM of 64 x 32 units trained on digits, one of 784 x 20 trained on MNIST, whose log Z
+    is enumerated, and a Gaussian in 20 dimensions with condition number 100.
+    """
+    small = BernoulliRBM(32, learning_rate=0.05, n_iter=30, random_state=0).fit(digits()).path()
+    known = mnist(20, 0).path()
+    density = make_density_problem("gaussian 20-D, condition 100", compiled=True)
+    made = (ParallelTempering, AIS, SMC, RTS, SAMS, WangLandau, MarkovMixture, BDMC, RAISE)
+    of_rbms = {each.__name__: each() for each in made}
+    of_densities = {each.__name__: each() for each in (HAIS, ParallelTempering, RTS, SMC, BDMC)}
+    of_densities['HAIS, metric="dense"'] = HAIS(transition=HMC(metric="dense"))
+    truth = Exact().fit(known).log_partition_
+    targets = {
+        "RBM, 64 × 32": (small, np.nan, of_rbms),
+        "RBM, 784 × 20": (known, truth, {"Exact": Exact()} | of_rbms),
+        "density, 20-D": (density.path, density.log_partition, of_densities),
     }
-    table("run", "MB", "ten times the sweeps, MB", "difference, MB")
-    for name, (parameter, n) in runs.items():
-        once, ten = (
-            child(_PEAK.format(f"{name}({parameter}={k}, random_state=0)"))[0] / 1024
-            for k in (n, 10 * n)
-        )
-        row(f"{name}, {parameter}={n}", f"{once:.1f}", f"{ten:.1f}", f"{ten - once:+.1f}")
+    table("target", "estimator", "s", "median SE", "RMSE", "converged")
+    for target, (path, truth, estimators) in targets.items():
+        for name, estimator in estimators.items():
+            runs = []
+            for seed in range(1 + args.rounds):  # the first compiles
+                estimator.set_params(n_jobs=1)
+                if "random_state" in estimator.get_params():
+                    estimator.set_params(random_state=seed)
+                runs += judged(estimator, path, truth)
+            n, converged, *_, rmse, error, seconds = coverage_cells(runs[1:])
+            row(target, name, seconds, error, rmse, f"{converged} of {n}")
 
 
-SECTIONS = {
-    f.__name__: f for f in (sweep, threads, programs, training, time_to_error, start, memory)
-}
+SECTIONS = {f.__name__: f for f in (sweep, update, time_to_error, threads, start, memory, defaults)}
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("sections", nargs="*", metavar="section", help=" ".join(SECTIONS))
-    chosen = parser.parse_args().sections or list(SECTIONS)
-    if unknown := set(chosen) - set(SECTIONS):
-        parser.error(f"unknown section {', '.join(unknown)}; choose from {', '.join(SECTIONS)}")
-    versions = (
-        f"{name} {importlib.metadata.version(name)}"
-        for name in ("numpy", "scipy", "scikit-learn", "numba")
-    )
+    keep_lines = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=keep_lines)
+    parser.add_argument("sections", nargs="*", default=list(SECTIONS))
+    parser.add_argument("--kind", choices=["binary", "gaussian", "categorical"], default="binary")
+    parser.add_argument("--rounds", type=int, default=9)
+    sizes = ["64x64", "784x500", "2000x1000", "4000x2000"]
+    parser.add_argument("--sizes", nargs="*", default=sizes)
+    parser.add_argument("--densities", nargs="*", type=float, default=[0.05, 0.2, 0.5])
+    parser.add_argument("--jobs", nargs="*", type=int, default=[1, 2])
+    args = parser.parse_intermixed_args()
+    packages = ("numpy", "scipy", "scikit-learn", "numba")
+    versions = (f"{name} {importlib.metadata.version(name)}" for name in packages)
     blas = {f"{entry['internal_api']} {entry.get('architecture')}" for entry in threadpool_info()}
     print(f"Python {platform.python_version()}, {', '.join(versions)}; {', '.join(sorted(blas))}")
     print(f"{os.cpu_count()} cores; load average before the run {os.getloadavg()[0]:.1f}")
     with threadpool_limits(1, user_api="blas"):
-        for name in chosen:
-            SECTIONS[name]()
+        for name in args.sections:
+            SECTIONS[name](args)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from known_problems import make_rbm_problem
 from sklpf import Exact, ParallelTempering
 from sklpf.models import RBMPath
 from sklpf.paths import Stream, stream_key
-from sklpf.reweighting import seen_from_target
+from sklpf.uncertainty import seen_from_target
 
 
 @pytest.mark.parametrize(("kind", "weights"), [("easy", "joint"), ("far mode", "marginal")])

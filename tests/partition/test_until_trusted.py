@@ -1,5 +1,5 @@
 import re
-import warnings
+import time
 
 import numpy as np
 import pytest
@@ -7,7 +7,6 @@ from convergence import alarm_kinds, quietly
 from interruption import bits, saves
 from known_problems import make_rbm_problem
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from told import Says
 
 from sklpf import (
@@ -96,17 +95,32 @@ def test_an_error_of_the_density_in_a_later_attempt_loses_no_earlier_one():
     assert [attempt.method for attempt in estimator.attempts_] == ["Says"]
 
 
-@pytest.mark.parametrize("most", [3000, 10_000])
-def test_a_bridge_takes_no_more_draws_than_a_budget_allows(most, gaussian):
-    draws = np.random.default_rng(0).normal(size=(4, 500, 2))
-    estimator = UntilTrusted(max_evaluations=most, random_state=0)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(gaussian, draws=draws)
-    error = estimator.log_partition_ - np.log(2 * np.pi)
-    # 4.5 standard errors: a false alarm in 1.5e5
-    assert abs(error) < 4.5 * estimator.log_partition_std_error_
-    assert estimator.converged_ == (most > 3000)  # with which the search for modes is cut short
+@pytest.mark.parametrize(
+    ("budget", "trusted"),
+    [
+        ({"max_evaluations": 1500}, False),
+        ({"max_evaluations": 5000}, True),
+        ({"max_seconds": 5}, True),
+    ],
+)
+def test_a_bridge_takes_no_more_draws_than_a_budget_allows(budget, trusted, monkeypatch):
+    """All would take 48,000 evaluations, of a millisecond each."""
+    draws = np.random.default_rng(0).normal(size=(4, 2000, 3))
+    seconds = 0.0
+
+    def log_density(x):
+        nonlocal seconds
+        seconds += 1e-3 * len(x)
+        return log_normal(x)
+
+    for clock in ("time", "perf_counter"):
+        monkeypatch.setattr(time, clock, lambda: seconds)
+    path = GeometricPath(log_density, base=Gaussian(np.zeros(3), 3.0))
+    estimator = quietly(UntilTrusted(random_state=0, **budget), path, draws=draws)
+    error = estimator.log_partition_ - 1.5 * np.log(2 * np.pi)
+    assert abs(error) < 4.5 * estimator.log_partition_std_error_ < 0.2  # 7e-6
+    assert seconds < 5.1
+    assert estimator.converged_ == trusted  # unless the search for modes is cut short
 
 
 def test_what_a_later_attempt_says_of_its_own_number_is_left_out(gaussian):

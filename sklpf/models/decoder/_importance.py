@@ -28,9 +28,8 @@ from sklpf.paths import (
     full_matrix,
 )
 from sklpf.programs import PILOT_NOISE_FACTOR
-from sklpf.reweighting import mean_weight
 from sklpf.transitions import next_beta
-from sklpf.uncertainty import effective_sample_size, pareto_shape
+from sklpf.uncertainty import effective_sample_size, mean_weight, pareto_shape
 
 # from likely draws; the second where the first leave it open whether there are more modes
 _N_CLIMBS = 32, 96

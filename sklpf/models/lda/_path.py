@@ -18,8 +18,7 @@ from sklpf._utils.random import Stream
 from sklpf._utils.validation import as_float64, check_indices
 from sklpf.models.lda._counts import check_lengths
 from sklpf.paths import FilterEstimates, KernelPath, check_ladder, read_only
-from sklpf.reweighting import population_seen_from_target
-from sklpf.uncertainty import log_mean_exp
+from sklpf.uncertainty import log_mean_exp, population_seen_from_target
 
 _LARGEST_PRIOR = 1e20
 _REMEMBERED = 0.02  # share of a document that guided filters begin with

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.special import expit
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.validation import (
@@ -16,7 +17,7 @@ from sklpf._utils.validation import (
     check_vector,
 )
 from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
-from sklpf.models.mcrbm._path import MeanCovariancePath, Units, sigmoid
+from sklpf.models.mcrbm._path import MeanCovariancePath, Units
 from sklpf.paths import density_at
 
 _POOLING = 0.01  # share of the weights that training starts from
@@ -298,7 +299,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         probabilities : ndarray of shape (n_samples, n_covariance + n_mean)
             Probabilities of the covariance units, then of the mean units, to be on.
         """
-        return sigmoid(
+        return expit(
             np.concatenate(self._units().inputs(self._coordinates(self._scorable(X))), axis=1)
         )
 
@@ -370,9 +371,7 @@ class UnitsFamily(CompiledFamily):
         units = self.unpack(parameters)
         roots = self._parts(parameters)[1]
         norms, u, covariance, mean = units._forward(x)
-        covariance, mean = (
-            sigmoid(inputs) * weights[:, np.newaxis] for inputs in (covariance, mean)
-        )
+        covariance, mean = (expit(inputs) * weights[:, np.newaxis] for inputs in (covariance, mean))
         factors = -(u * (covariance @ units.pooling.T) / norms).T @ x
         pooling = -((u**2).T @ covariance) * roots
         noise = weights @ np.einsum("ij,ij->i", x, x) / units.noise_std**2

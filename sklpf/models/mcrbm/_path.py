@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
-from sklpf._utils.numbers import Array
+from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.random import Stream
 from sklpf.models._enumerable_path import BOUND_COST, BOUND_GROUPS, CENTRE_SWEEPS, N_CENTRES
 from sklpf.partition import HAIS, PartitionEstimator
@@ -63,28 +64,61 @@ class Units(NamedTuple):
         return norms, u, covariance, self.intercept_mean + z @ self.filters.T
 
 
-def sigmoid(a: Array) -> Array:
-    """Return 1 / (1 + exp(-a)), to 1e-16 absolute."""
-    return 0.5 * np.tanh(0.5 * a) + 0.5
+class PeakMixture:
+    """Equal parts of N(center, noise_std² I) and of N(0, (I / noise_std² + t H)⁻¹) for some t; it
+    is normalised.
 
+    H is the curvature of the covariance units at 0, where most of them are on. Rows there are
+    short: a narrow peak with much of the mass, which chains from the wide Gaussian alone would
+    seldom find. Points are in H's principal axes.
 
-def peak_mixture(units: Units) -> Mixture:
-    """Return equal parts of N(center, noise_std² I) and of N(0, (I / noise_std² + t H)⁻¹) for some
-    t, in coordinates in which H, the `curvature`, is diagonal.
-
-    It is that of the covariance units at 0, where most of them are on. Rows there are short: a
-    narrow peak with much of the mass, which chains from the wide Gaussian alone would seldom find.
+    Parameters
+    ----------
+    units : Units
+        In coordinates in which `curvature` is diagonal.
     """
-    center = units.noise_std**2 * units.intercept
-    wide = np.full(len(center), units.noise_std**-2.0)
-    precisions = wide + _STRENGTHS[:, np.newaxis] * np.diag(curvature(units))
-    at_peak = [Gaussian(np.zeros(len(center)), 1 / precision) for precision in precisions]
-    return Mixture([Gaussian(center, 1 / wide), *at_peak])
+
+    normalised = True
+
+    def __init__(self, units: Units):
+        self.center = read_only(units.noise_std**2 * units.intercept)
+        self.n_dimensions = len(self.center)
+        self.scale = np.full(self.n_dimensions, units.noise_std)
+        strengths = np.concatenate([[0.0], _STRENGTHS])[:, np.newaxis]
+        self.precisions = read_only(units.noise_std**-2.0 + strengths * np.diag(curvature(units)))
+        log_volumes = 0.5 * np.log(self.precisions).sum(axis=1)
+        self.log_norms = read_only(
+            log_volumes - self.n_dimensions / 2 * LOG_TAU - np.log(len(strengths))
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(n_dimensions={self.n_dimensions})"
+
+    def sample(self, n: int, rng: np.random.Generator) -> Array:
+        """Return n independent draws, shape (n, d)."""
+        part = rng.integers(len(self.precisions), size=n)
+        draws = rng.standard_normal((n, self.n_dimensions)) / np.sqrt(self.precisions[part])
+        return draws + np.where(part[:, np.newaxis] == 0, self.center, 0.0)
+
+    @property
+    def packed(self) -> Any:
+        """The mixture as a compiled density."""
+        from sklpf.models.mcrbm._path_kernels import PackedMixture
+
+        return PackedMixture(self.center, self.precisions, self.log_norms)
+
+    def log_density(self, x: Array) -> Array:
+        """Return the log density at points (n, d), shape (n,), in nats."""
+        return density_at(self.packed, x)[0]
+
+    def grad_log_density(self, x: Array) -> Array:
+        """Return the gradient of `log_density` at points (n, d), shape (n, d)."""
+        return density_at(self.packed, x)[1]
 
 
 def curvature(units: Units) -> Array:
     """Return the negative second derivative of the covariance units' part of log f at 0, (d, d)."""
-    weights = units.pooling @ sigmoid(units.intercept_covariance) / _OFFSET
+    weights = units.pooling @ expit(units.intercept_covariance) / _OFFSET
     return (units.factors.T * weights) @ units.factors
 
 
@@ -124,7 +158,7 @@ class MeanCovariancePath(CompiledDensityPath):
         self.mean = mean
         self.root = scale * axes
         self.constant = len(mean) * float(np.log(scale))
-        super().__init__(peak_mixture(self.units))
+        super().__init__(PeakMixture(self.units))
 
     def _packed_target(self):
         return self.units.packed(self.constant)
@@ -166,7 +200,7 @@ class MeanCovariancePath(CompiledDensityPath):
         for _ in range(CENTRE_SWEEPS):
             z = variance * (units.intercept + on @ units.filters)
             z += units.noise_std * rng.standard_normal(z.shape)
-            on = rng.random(on.shape) < sigmoid(units.intercept_mean + z @ units.filters.T)
+            on = rng.random(on.shape) < expit(units.intercept_mean + z @ units.filters.T)
         centres = variance * (units.intercept + on @ units.filters)
         log_weights = []
         for _ in range(BOUND_GROUPS):
@@ -176,6 +210,14 @@ class MeanCovariancePath(CompiledDensityPath):
             log_f = self.constant + density_at(units.packed(), z)[0]
             log_weights.append(log_f - log_mixture)
         return np.array(log_weights) + d / 2 * np.log(2 * np.pi * variance)
+
+    def _base_to_mix(self) -> Any:
+        base = self.base
+        if not isinstance(base, PeakMixture):
+            return base
+        first, *others = base.precisions
+        parts = [Gaussian(np.zeros(len(first)), 1 / precision) for precision in others]
+        return Mixture([Gaussian(base.center, 1 / first), *parts])
 
 
 def _check_sizes(units: Units, *, smallest_noise: float = 1e-50) -> None:

@@ -1,11 +1,11 @@
-"""Mean and covariance units as a compiled density, in float64."""
+"""Mean and covariance units and their base as compiled densities, in float64."""
 
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from sklpf.kernels import SUMS, implements, softplus_sum_and_sigmoids
+from sklpf.kernels import SUMS, exp64, implements, softplus_sum_and_sigmoids
 from sklpf.kernels._densities import evaluate_density
 
 
@@ -20,6 +20,14 @@ class PackedUnits(NamedTuple):
     precision: float
     offset: float  # of the mean square that rows are normalised by
     constant: float
+
+
+class PackedMixture(NamedTuple):
+    """A mixture of Gaussians, the first around the center and the others around 0."""
+
+    center: np.ndarray  # (d,)
+    precisions: np.ndarray  # (S, d)
+    log_norms: np.ndarray  # (S,)
 
 
 @implements(evaluate_density, PackedUnits, forceinline=True, **SUMS)
@@ -67,3 +75,35 @@ def _units(units, position, log_density, slope):
             off += away * away
             slope[c, j] += roots[c] * position[c, j] - precision * away
         log_density[c] -= 0.5 * precision * off
+
+
+@implements(evaluate_density, PackedMixture, forceinline=True, **SUMS)
+def _mixture(base, position, log_density, slope):
+    n, d = position.shape
+    n_parts = base.precisions.shape[0]
+    shares = np.empty(n_parts)
+    pull = np.empty(d)
+    for c in range(n):
+        z = position[c]
+        largest = -np.inf
+        for s in range(n_parts):
+            exponent = 0.0
+            for j in range(d):
+                away = z[j] - base.center[j] if s == 0 else z[j]
+                exponent += base.precisions[s, j] * away * away
+            shares[s] = base.log_norms[s] - 0.5 * exponent
+            largest = max(largest, shares[s])
+
+        total = 0.0
+        for s in range(n_parts):
+            shares[s] = exp64(shares[s] - largest)
+            total += shares[s]
+        log_density[c] = largest + math.log(total)
+
+        pull[:] = 0.0
+        for s in range(n_parts):
+            shares[s] /= total
+            for j in range(d):
+                pull[j] += shares[s] * base.precisions[s, j]
+        for j in range(d):
+            slope[c, j] = shares[0] * base.precisions[0, j] * base.center[j] - pull[j] * z[j]

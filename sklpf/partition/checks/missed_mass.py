@@ -24,8 +24,7 @@ from sklpf.partition.alarms import (
 from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import GeometricPath, Path, Regions, has
 from sklpf.programs import Draws, Plan, anneal_reverse
-from sklpf.reweighting import mean_weight
-from sklpf.uncertainty import log_mean_exp, standard_error
+from sklpf.uncertainty import log_mean_exp, mean_weight, standard_error
 
 if TYPE_CHECKING:
     from sklpf.partition._result import PartitionResult, Run
@@ -62,7 +61,7 @@ class MissedMass(Finding):
         path, evaluations = work.path.counted()
         budget = current_budget()
         if budget is not None and isinstance(path, GeometricPath):
-            most = 0.8 * budget.left()
+            most = 0.8 * budget.affordable()
             path.most_search_evaluations = min(path.most_search_evaluations, most)
         regions = path.regions(work.stream("regions"))
         found = cls(

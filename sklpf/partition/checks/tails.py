@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sklpf._utils.numbers import Array
+from sklpf._utils.random import systematic
 from sklpf._utils.warnings import Alarm
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks._finding import Finding, Work
-from sklpf.paths import GeometricPath, evaluate_bisecting_failures
+from sklpf.paths import GeometricPath, choose, evaluate_bisecting_failures
 from sklpf.transitions import next_beta, reflect
 
 # in scales of the base: power laws that start within 1e7 of them are found
@@ -439,8 +440,7 @@ def _scouts(
         log_weights = (new - beta) * gain
         if not np.any(log_weights > -np.inf):
             break
-        weights = np.exp(log_weights - log_weights.max())
-        chosen = rng.choice(n_chains, size=n_chains, p=weights / weights.sum())
+        chosen = rng.permutation(systematic(log_weights, n_chains, rng.random()))
         beta = new
         position = position[chosen]
         ends = ends[:, chosen]
@@ -475,9 +475,5 @@ def _move(path, position, ends, beta, step, rng):
     there = _at(path, proposal)
     log_rate = (1 - beta) * (there[0] - ends[0]) + beta * (there[1] - ends[1])
     accept = np.isfinite(there).all(axis=0) & (np.log(rng.random(len(position))) < log_rate)
-    return (
-        np.where(accept[:, np.newaxis], proposal, position),
-        np.where(accept, there, ends),
-        accept.mean(),
-        np.mean(np.isnan(there[1])),
-    )
+    position, ends = choose(accept, (proposal, there.T), (position, ends.T))
+    return position, ends.T, accept.mean(), np.mean(np.isnan(there[1]))

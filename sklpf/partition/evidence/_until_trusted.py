@@ -56,12 +56,12 @@ class UntilTrusted(PartitionEstimator):
 
         - draws are given: `BridgeSampling`, with a Gaussian and with a mixture as proposal, before
           the others;
-        - a density on R^d, d up to 12: `ImportanceSampling` with an explored proposal, if no draws
+        - a density on R^d, d up to 20: `ImportanceSampling` with an explored proposal, if no draws
           are given;
-        - then with a gradient and d above 20: `HAIS`, `AdaptiveSMC` with 1000 particles,
+        - with a gradient and d above 20: `HAIS`, `AdaptiveSMC` with 1000 particles,
           `HAIS` with 10,000 levels, `ParallelTempering` with 16,384 and with 65,536 sweeps;
-        - or of another density on R^d: `AdaptiveSMC` with 500 and with 2000 particles, and the same
-          `ParallelTempering`;
+        - then of other densities on R^d: `AdaptiveSMC` with 500 and with 2000 particles, and the
+          same `ParallelTempering`;
         - other paths: what the model's score takes by default, or `AIS`; `SMC` with 1000 levels;
           and the same `ParallelTempering`.
 
@@ -222,8 +222,7 @@ class UntilTrusted(PartitionEstimator):
         self,
         path,
         *,
-        few_dimensions: int = 12,  # beyond which exploring may lose modes that SMC finds
-        many_dimensions: int = 20,  # in which gradients are needed
+        few_dimensions: int = 20,  # beyond which exploring loses modes, and gradients are needed
     ) -> list[PartitionEstimator]:
         if self.estimators is not None:
             if not isinstance(self.estimators, Iterable):
@@ -246,11 +245,12 @@ class UntilTrusted(PartitionEstimator):
         if not is_own_density(path):
             first_of_all = default_estimator(path) or AIS()
             return [*bridges, first_of_all, SMC(n_temperatures=1000), *tempering]
-        if has(path, "gradients") and path.n_dimensions > many_dimensions:
+        are_few = path.n_dimensions <= few_dimensions
+        if has(path, "gradients") and not are_few:
             first = [HAIS(), AdaptiveSMC(1000, self.tol, 3_000_000), HAIS(n_temperatures=10_000)]
         else:
             first = [AdaptiveSMC(tol=self.tol), AdaptiveSMC(2000, self.tol, 5_000_000)]
-        if not bridges and path.n_dimensions <= few_dimensions:
+        if are_few and not bridges:
             first = [ImportanceSampling(200_000, proposal="explored", tol=self.tol), *first]
         return [*bridges, *first, *tempering]
 

@@ -19,7 +19,6 @@ from sklpf.partition._result import PartitionResult, RunInRounds, reading
 from sklpf.partition.alarms import raised, threshold
 from sklpf.programs import LevelRound, Samples
 from sklpf.reweighting import (
-    MeanWeight,
     bar_ratios,
     integrate,
     level_moments,
@@ -32,7 +31,7 @@ from sklpf.reweighting import (
     with_first_error,
     with_first_ratio,
 )
-from sklpf.uncertainty import Difference, between_groups, jackknife, t_ratio
+from sklpf.uncertainty import Difference, MeanWeight, between_groups, jackknife, t_ratio
 
 _NOT_OF_ONE_DENSITY = {"not-of-this-density", "readings-differ"}  # alarms of the run itself
 OTHER_RUN = (

@@ -46,11 +46,9 @@ from sklpf.programs import (
     with_round,
 )
 from sklpf.reweighting import (
-    MeanWeight,
     Pooled,
     bias,
     influence,
-    mean_weight,
     neighbour_overlap,
     rts_curve,
     with_first_error,
@@ -58,10 +56,12 @@ from sklpf.reweighting import (
 )
 from sklpf.uncertainty import (
     Difference,
+    MeanWeight,
     between_groups,
     difference,
     effective_sample_size,
     jackknife,
+    mean_weight,
     standard_error,
     t_bound,
     t_ratio,

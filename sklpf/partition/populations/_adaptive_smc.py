@@ -15,7 +15,7 @@ import numpy as np
 
 from sklpf._utils.context import current_budget, note, report
 from sklpf._utils.numbers import Array
-from sklpf._utils.random import seeded, systematic
+from sklpf._utils.random import seeded
 from sklpf._utils.tables import with_error
 from sklpf._utils.validation import POSITIVE, at_least
 from sklpf._utils.warnings import Alarm
@@ -30,7 +30,7 @@ from sklpf.partition.alarms import (
 )
 from sklpf.partition.checks import Findings, MissedMass, Tails, Work
 from sklpf.partition.checks.missed_mass import LEAST_MASS
-from sklpf.partition.populations._smc import SMC, PopulationRun, log_weights_of, reverse_ratios
+from sklpf.partition.populations._smc import SMC, PopulationRun, drawn, reverse_ratios
 from sklpf.paths import (
     Evaluations,
     GeometricPath,
@@ -365,8 +365,7 @@ class AdaptiveSMC(SamplingEstimator):
             )
             effective = learned_run.read().diagnostics["effective_ancestors"]
             if effective >= 50:  # enough to fit a base to them
-                chosen = systematic(log_weights_of(populations), 2000, rng.random())
-                new = rebased.position(rebased.take(populations.state, chosen))
+                new = rebased.position(drawn(rebased, populations, 2000, rng))
                 effective = min(effective, float(len(new)))
                 moved = drift_between(points[np.newaxis], new[np.newaxis], n_effective, effective)
                 learned_run = replace(learned_run, drift=max(learned.drift, moved))

@@ -39,13 +39,14 @@ from sklpf.programs import (
     settle,
     target_summaries,
 )
-from sklpf.reweighting import mean_weight, population_seen_from_target
 from sklpf.uncertainty import (
     MOST_BETWEEN,
     between_groups,
     effective_sample_size,
     jackknife,
     log_mean_exp,
+    mean_weight,
+    population_seen_from_target,
 )
 
 
@@ -237,7 +238,7 @@ class SMC(SamplingEstimator):
         n_moves = len(plan.path.ladder) - 1
         n_reverse = max(FEWEST_REVERSE, self.n_particles)
         rng = seeded(seed).of("reverse", "starts").generator()
-        starts = _drawn(plan.path, populations, n_reverse, rng)
+        starts = drawn(plan.path, populations, n_reverse, rng)
         reverse = reverse_ratios(plan, starts, self.n_jobs, checkpoint, settles=True)
         return replace(
             run,
@@ -255,7 +256,7 @@ class SMC(SamplingEstimator):
         """
         plan, populations = self._run_forward(path, int(rng.integers(2**31)))[1:]
         plan = plan._replace(seed=int(rng.integers(2**31)))
-        return settle(plan, _drawn(plan.path, populations, n, rng), SETTLING, "draws", self.n_jobs)
+        return settle(plan, drawn(plan.path, populations, n, rng), SETTLING, "draws", self.n_jobs)
 
     def _draws(self, path, populations) -> Draws | None:
         if not self._keeps_draws:
@@ -297,7 +298,7 @@ def reverse_ratios(plan: Plan, starts, n_jobs=None, checkpoint=None, settles=Fal
     return -steps[0][:, ::-1]
 
 
-def _drawn(path, populations, n: int, rng: np.random.Generator) -> Any:
+def drawn(path, populations, n: int, rng: np.random.Generator) -> Any:
     """The state of n particles of all populations, drawn by weight."""
     chosen = rng.permutation(systematic(log_weights_of(populations), n, rng.random()))
     return path.take(populations.state, chosen)

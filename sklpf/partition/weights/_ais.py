@@ -40,8 +40,8 @@ from sklpf.programs import (
     enough_levels,
     n_settling,
 )
-from sklpf.reweighting import mean_weight, seen_from_target
 from sklpf.transitions import HMC, Transition
+from sklpf.uncertainty import mean_weight, seen_from_target
 
 if TYPE_CHECKING:
     from sklpf.partition._base import PartitionEstimator

@@ -23,6 +23,7 @@ from sklpf.partition._base import PartitionEstimator
 from sklpf.partition._result import PartitionResult, Run
 from sklpf.partition.alarms import raised, threshold
 from sklpf.partition.checks.tails import check_columns
+from sklpf.partition.weights._explored import measure_pace
 from sklpf.partition.weights._posterior_draws import path_and_draws, posterior_draws
 from sklpf.paths import (
     Box,
@@ -306,6 +307,9 @@ class BridgeSampling(PartitionEstimator):
 
     def _sample(self, path, seed) -> BridgeRun:
         points, n_divergent, alarms = posterior_draws(self._given_draws, path, seed)
+        budget = current_budget()
+        if budget is not None and np.isfinite(budget.seconds_left()):
+            measure_pace(path, _flat(points)[:16])
         points = _apart(points)
         if points[..., 0].size < _FEWEST_POINTS:
             raise ValueError(
@@ -387,19 +391,20 @@ def _apart(
     *,
     per_effective: int = 4,  # draws that are kept
     fewest: int = 4000,
-    evaluations: float = 7.5,  # a draw: six of the bridges, and a few of the search for modes
+    evaluations: float = 12.0,  # a draw: half for the bridges, half for the search for modes
     fewest_of_chain: int = 20,
 ) -> Array:
     """Every so many-th draw of the chains (n_chains, n_draws, d), where neighbours are alike in all
     coordinates, so that log f of the others would tell hardly more; or fewer, as many as the budget
-    has evaluations for.
+    affords.
     """
     effective = np.max(effective_draws(rank_normalised(points)))
     n = points[..., 0].size
     every = int(min(n / (per_effective * effective), n / fewest))
     budget = current_budget()
-    if budget is not None and budget.left():
-        wanted = math.ceil(n * evaluations / budget.left())
+    affordable = math.inf if budget is None else budget.affordable()
+    if affordable:
+        wanted = math.ceil(n * evaluations / affordable)
         every = max(every, min(wanted, points.shape[1] // fewest_of_chain))
     return points[:, :: max(every, 1)]
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from sklpf._utils.context import BudgetSpent, current_budget, note, report
 from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.random import Stream, seeded
+from sklpf._utils.random import Stream, seeded, systematic
 from sklpf.exploration import (
     EFFICIENT,
     Cover,
@@ -161,7 +161,7 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     n_timed = 0
     # What is read from a checkpoint must not depend on time.
     if whole is not None and np.isfinite(whole.seconds_left()) and estimator.checkpoint is None:
-        n_timed = _time(path, stream)
+        n_timed = measure_pace(path, path.base.sample(16, stream.of("pace").generator()))
         seconds = _SHARE_OF_EXPLORING * whole.seconds_left()
         in_time = seconds / whole.pace
     if whole is not None and np.isfinite(whole.left()):
@@ -221,14 +221,13 @@ def explored_run(estimator: PartitionEstimator, path: GeometricPath, seed: int) 
     return run_of(cover, fresh, findings, target.n_evaluations - n_before)
 
 
-def _time(path: GeometricPath, stream: Stream, *, n: int = 8) -> int:
-    """Evaluate twice n draws of the base, the first of which may compile the function, so that the
-    budget knows its pace; returns their number.
+def measure_pace(path: GeometricPath, points: Array) -> int:
+    """Evaluate two halves of some points, the first of which may compile the function, so that the
+    budget knows how long an evaluation takes; returns their number.
     """
-    points = path.base.sample(2 * n, stream.of("pace").generator())
-    for some in (points[:n], points[n:]):
-        evaluate_bisecting_failures(path.raw_log_density, np.asarray(some, dtype=np.float64))
-    return 2 * n
+    for half in np.array_split(np.asarray(points, dtype=np.float64), 2):
+        evaluate_bisecting_failures(path.raw_log_density, half)
+    return len(points)
 
 
 def _drawn(cover: Cover, target: Target, most: int, tol: float | None, stream: Stream) -> Any:
@@ -269,8 +268,8 @@ def _tails(path: GeometricPath, cover: Cover, seed: int) -> Tails:
     covered, evaluations = covered.counted()
     stream = seeded(seed).of("tails")
     rng = stream.of("scouts").generator()
-    weights = np.exp(cover.fresh.log_weights - log_mean_exp(cover.fresh.log_weights))
-    points = cover.fresh.points[rng.choice(len(weights), 64, p=weights / weights.sum())]
+    chosen = systematic(cover.fresh.log_weights, 64, rng.random())
+    points = cover.fresh.points[rng.permutation(chosen)]
     log_f = cover.fresh.log_weights + cover.log_density(cover.fresh.points)
     scouts = Scouts(points, float(log_f.max()), cover.nan_share)
     alarms = tail_alarms(covered, stream.key, scouts)

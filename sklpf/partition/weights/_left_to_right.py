@@ -24,7 +24,7 @@ from sklpf.partition.alarms import (
     threshold,
 )
 from sklpf.paths import require
-from sklpf.reweighting import mean_weight
+from sklpf.uncertainty import mean_weight
 
 # filters of either pilot, and their particles
 _GUIDING = 4

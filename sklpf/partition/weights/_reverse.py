@@ -26,8 +26,8 @@ from sklpf.partition.levels import ParallelTempering
 from sklpf.partition.weights._ais import anneal_both_ways, fields_of_run
 from sklpf.paths import has, map_state, n_chains, require_base
 from sklpf.programs import anneal_reverse
-from sklpf.reweighting import bar, mean_weight, overlap
-from sklpf.uncertainty import FALSE_ALARM, jackknife, log_mean_exp
+from sklpf.reweighting import bar, overlap
+from sklpf.uncertainty import FALSE_ALARM, jackknife, log_mean_exp, mean_weight
 
 if TYPE_CHECKING:
     from sklpf.partition._base import PartitionEstimator
