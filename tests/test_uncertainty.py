@@ -10,6 +10,7 @@ from sklpf.uncertainty import (
     between_groups,
     count_interleaved,
     deinterleaved,
+    difference,
     effective_draws,
     first_axis_is_time,
     groups_persist,
@@ -26,6 +27,8 @@ def test_jackknife_of_means_gives_the_usual_standard_errors():
     value, std_error = jackknife(lambda keep: x[keep].mean(axis=0), 20)
     np.testing.assert_allclose(value, x.mean(axis=0))
     np.testing.assert_allclose(std_error, x.std(axis=0, ddof=1) / np.sqrt(20))
+    found = difference(lambda keep: x[keep, 0].mean(), 20)
+    assert (found.value, found.t) == pytest.approx((value[0], value[0] / std_error[0]))
 
 
 def test_jackknife_of_a_log_mean_is_honest():

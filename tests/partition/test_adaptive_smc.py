@@ -1,4 +1,5 @@
 import logging
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -137,6 +138,9 @@ def test_what_it_says_where_it_can_not_be_trusted():
     path = GeometricPath(lambda x: -(x**2).sum(axis=1), base=Gaussian([0.0] * 3, 9.0))
     smc = quietly(AdaptiveSMC(tol=1e-4, max_sweeps=30_000, random_state=0), path)
     assert any("above tol: raise max_sweeps" in reason for reason in smc.result_.reasons)
+    for drift, is_found in ((3.5, False), (6.5, True)):
+        alarms = replace(smc.run_, drift=drift, exploration_incomplete=False).search_alarms()
+        assert [alarm.kind for alarm in alarms] == ["search-not-over"] * is_found
 
 
 def test_a_base_that_hardly_draws_a_point_with_mass_is_refused():

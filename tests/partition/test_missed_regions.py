@@ -9,9 +9,10 @@ from convergence import alarm_kinds, quietly
 from known_problems import all_rows, opening_biases
 from scipy.special import expit
 
-from sklpf import AIS, RTS, SMC, BernoulliRBM, Exact, ParallelTempering
+from sklpf import AIS, RTS, SMC, BernoulliRBM, Exact, ParallelTempering, PartitionResult
 from sklpf.models import RBMPath
-from sklpf.partition import Draws
+from sklpf.partition import Draws, Run
+from sklpf.partition.checks.missed_mass import MissedMass
 from sklpf.paths import Regions, Stream, stream_key
 
 Z_BOUND = 4.0
@@ -119,3 +120,16 @@ def test_a_path_of_one_s_own_joins_in(share, is_missed):
     if is_missed:
         np.testing.assert_array_equal(result.diagnostics["missed_region"], np.ones(9))
     assert isinstance(result.draws, Draws)
+
+
+@pytest.mark.parametrize(("n_seen", "is_missed"), [(1, True), (4, False)])
+def test_regions_that_draws_hardly_have_are_missed_together(n_seen, is_missed):
+    """Twenty of a hundredth of the mass each, of which none is material alone."""
+    centres = np.eye(20, dtype=np.uint8)
+    regions = Regions(centres, np.zeros(20), np.full((20, 10), np.log(0.01)))
+    rows = np.zeros((1000, 20), dtype=np.uint8)
+    rows[: 20 * n_seen] = np.repeat(centres, n_seen, axis=0)
+    draws = Draws(rows, np.zeros(1000), np.arange(1000) % 10)
+    run = Run(findings={"missed_mass": MissedMass(regions=regions)}, draws=draws)
+    alarms = run.judge(PartitionResult("", 0.0, 0.01)).alarms
+    assert [alarm.kind for alarm in alarms] == ["missed-region"] * is_missed

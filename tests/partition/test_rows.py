@@ -14,8 +14,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import AIS, BDMC, HAIS, RTS, Exact, ParallelTempering
 from sklpf.partition import Alarm, PartitionEstimator, PartitionResult
+from sklpf.partition._path_rows import _judge_move
 from sklpf.paths import Path
 from sklpf.testing import check_path
+from sklpf.transitions import HMC
 
 N_COINS = 4
 LOG_ROOT_TAU = 0.5 * np.log(2 * np.pi)
@@ -244,6 +246,15 @@ def test_an_acceptance_far_from_the_target_is_no_convergence(simulated, noise, p
     assert said[0].startswith("in 3 of 3 rows: moves that were tuned on another row")
     assert f"probability of {probability}" in said[0]
     assert not hais.result_.diagnostics["converged"].any()
+
+
+@pytest.mark.parametrize(("n_off", "is_off"), [(70, False), (130, True)])
+def test_acceptance_is_that_of_a_hundred_moves(n_off, is_off):
+    """Of 0.3 where 0.8 was asked for, and 0.4 is allowed."""
+    rates = np.where(np.arange(1001) <= n_off, 0.3, 0.8)
+    result = PartitionResult("HAIS", 0.0, 0.1, diagnostics={"acceptance": rates})
+    judged = _judge_move(result, HMC().tune(HARD.row(0), (1, 2)))
+    assert [alarm.kind for alarm in judged.alarms] == ["moves-of-another-row"] * is_off
 
 
 # ---- tol

@@ -86,6 +86,12 @@ def gap_of(run, n_errors):
     return replace(run, forward=forward, reverse=reverse, starts="tempered").read()
 
 
+def sharing(run, n):
+    """As many weights of each direction that the other might have had too."""
+    weights = np.where(np.arange(100) < n, 0.0, -60.0)
+    return replace(run, forward=weights, reverse=weights[:, np.newaxis]).read()
+
+
 def kept(run, n):
     """As many states at each of four levels of two ladders."""
     names = "slopes", "log_q", "vector_levels"
@@ -115,6 +121,7 @@ CASES = {  # how a run is read at a value of the statistic; the kind, and values
     "ancestors, two thirds": ("SMC", ancestors, "few-effective", 15, 9),
     "bound": ("AIS", bound_above, "below-the-bound", 2.1, 3.9),
     "gap": ("BDMC", gap_of, "directions-disagree", 2.8, 5.2),
+    "both directions": ("BDMC", sharing, "few-effective", 7, 3),
     "accepted": (
         "RejectionSampling",
         lambda run, k: replace(run, n_accepted=k).read(),
