@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, optimize
 
 from sklpf._utils.numbers import Array, Integers
 from sklpf.paths._box import Box
-from sklpf.paths._climbs import LogDensity, Slopes, climb
+from sklpf.paths._climbs import LogDensity, Slopes
 from sklpf.paths._functions import values_of_shape
 
 Function = Callable[[Array], Array]
@@ -119,6 +119,18 @@ def check_at_start(name: str, function: Function, start: Array, shape: tuple[int
         raise ValueError(f"{name} must be finite at start, got {values[0]}: {_INSTEAD}")
 
 
+def _bfgs(slopes: Slopes, start: Array, widths: Array, small: Array) -> Array:
+    """Return the end of BFGS from a start, in coordinates of these widths."""
+
+    def loss(u: Array) -> tuple[float, Array]:
+        x = start + widths * u
+        value, slope = (each[0] for each in slopes(x[np.newaxis], small[np.newaxis]))
+        return -value if np.isfinite(value) else np.inf, -slope * widths
+
+    found = optimize.minimize(loss, np.zeros_like(start), jac=True, method="BFGS", tol=1e-7)
+    return start + widths * found.x
+
+
 @np.errstate(all="ignore")  # far from the mode anything may happen
 def mode_and_covariance(
     log_density: LogDensity,
@@ -128,9 +140,9 @@ def mode_and_covariance(
     most_rounds: int = 10,
     difference: float = 1e-3,  # of numerical derivatives, in widths
 ) -> tuple[Array, Array]:
-    """The mode to which a climb leads, and the inverse of the negative Hessian there.
+    """The mode to which BFGS leads, and the inverse of the negative Hessian there.
 
-    Functions are those of `functions_for_climbs`. Climbs begin anew where one ends, in the widths
+    Functions are those of `functions_for_climbs`. BFGS begins anew where it ends, in the widths
     there, until these change no more.
 
     Raises
@@ -142,15 +154,11 @@ def mode_and_covariance(
     mode = start
     widths = np.ones_like(start)
     for _ in range(most_rounds):
-        begin = mode[np.newaxis]
-        visited = climb(
-            slopes, begin, widths, everywhere, longest_by_root=100.0, least_rise=1e-12
-        ).visited
-        mode = np.concatenate([begin, visited])[-1]
+        mode = _bfgs(slopes, mode, widths, difference * widths)
         previous = widths
         widths = widths_around(ClimbTarget(log_density, slopes, widths, everywhere), mode)
         changes = np.abs(np.log(widths / previous))
-        if np.all((changes < 0.5) & (np.abs(mode - begin[0]) < widths)):
+        if np.all(changes < 0.5):
             break
     else:
         raise ValueError(

@@ -180,6 +180,19 @@ def test_at_mode_finds_a_gaussian(d, with_grad, rng):
     assert_allclose(base.covariance, 2 * covariance, atol=1e-4 * np.max(covariance))
 
 
+def test_at_mode_of_a_gaussian_that_is_thin_in_turned_directions(rng):
+    axes = np.linalg.qr(rng.normal(size=(20, 20)))[0]
+    precision = axes * np.geomspace(1, 1e8, 20) @ axes.T
+    base = Gaussian.at_mode(
+        lambda x: -np.einsum("ni,ij,nj->n", x, precision, x) / 2,
+        np.full(20, 30.0),
+        grad=lambda x: -x @ precision,
+    )
+    assert_allclose(base.mean, 0, atol=1e-4)
+    covariance = axes / np.geomspace(1, 1e8, 20) @ axes.T
+    assert_allclose(base.covariance, covariance, atol=1e-4)
+
+
 @pytest.mark.parametrize("start", [1e-3, 0.5, 30, 1000])
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_at_mode_where_the_log_density_is_nan_outside_its_support(start):
