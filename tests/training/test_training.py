@@ -18,6 +18,7 @@ from sklpf.training import (
     Settled,
     train,
 )
+from sklpf.uncertainty import log_mean_exp
 
 COVARIANCE = np.array([[1.0, 0.6, 0.0], [0.6, 1.0, -0.3], [0.0, -0.3, 0.5]])
 X = np.random.default_rng(0).multivariate_normal(np.zeros(3), COVARIANCE, size=4000)
@@ -261,6 +262,8 @@ def test_a_path_of_the_users_own_is_followed():
     truth = np.log(2 * np.pi / trainer.precision)
     # false alarm 1e-3
     assert abs(estimate.log_partition - truth) < student_t.isf(5e-4, 9) * estimate.std_error
+    without = [log_mean_exp(np.delete(estimate.groups, g)) for g in range(10)]
+    assert estimate.std_error == pytest.approx(3 * np.std(without))  # sqrt(10 - 1)
     assert estimate.std_error < 0.1
     assert [anchor.iteration for anchor in tracker.anchors] == [1, 2, 4]
 
