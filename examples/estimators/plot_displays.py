@@ -126,3 +126,7 @@ settings = {"doc_topic_prior": 0.3, "learning_method": "online", "max_iter": 10}
 lda = LatentDirichletAllocation(8, **settings, random_state=0)
 display = TopicsDisplay.from_estimator(lda.fit(counts), words, n_words=6)
 display.figure_.savefig("display_topics.png", dpi=100)
+
+# %%
+# So displays of models show what was learned, `RunDisplay` how log Z was found,
+# and `ComparisonDisplay` which model is better, all with their errors.

@@ -176,3 +176,7 @@ right.set(ylabel="perplexity", title="perplexity")
 right.legend()
 for axis, name in zip(axes, ("likelihood", "differences", "perplexity")):
     axis.figure.savefig(f"number_of_topics_{name}.png", dpi=110)
+
+# %%
+# So these documents of nine topics are likeliest with ten, and more topics gain
+# nothing.
