@@ -158,7 +158,8 @@ def bar_ratios(pair_sums: NDArray, shift: NDArray, counts: NDArray) -> Callable[
 
     def ratios(keep):
         forward, reverse = _log_pair_means(pair_sums[keep], counts[keep])[:2]
-        return shift + forward - reverse
+        with np.errstate(invalid="ignore"):  # NaN where the levels don't overlap at all
+            return shift + forward - reverse
 
     return ratios
 
