@@ -7,7 +7,7 @@ Each mutation changes one place of a copy of the library: a threshold of the tab
 times as large, or else a tenth; a Metropolis step always accepts; the standard error of one
 jackknife is a quarter. Then tests that execute this place run, by the data of coverage.py: those of
 thresholds, and at most `MOST_TESTS` others, those first whose code or name speaks of the alarm, or
-of the file and of right numbers. Mutations that they don't notice are listed at the end.
+of the file and of right numbers. Mutations that they don't notice in time are listed at the end.
 """
 
 import argparse
@@ -155,8 +155,8 @@ def tests_of(data, mutation):
     return beside + others[:MOST_TESTS]
 
 
-def is_noticed(copy, mutation, tests):
-    """Whether a test fails with one of a mutation's texts."""
+def outcome(copy, mutation, tests):
+    """Whether a test fails with one of a mutation's texts, in a word."""
     target = copy / mutation.file
     original = target.read_bytes(), target.stat()
     environment = os.environ | {"PYTHONPATH": str(copy)}
@@ -167,10 +167,10 @@ def is_noticed(copy, mutation, tests):
             target.write_text(text, encoding="utf-8")
             try:
                 if subprocess.run(command, **options).returncode:
-                    return True
+                    return "noticed"
             except subprocess.TimeoutExpired:
-                return True
-        return False
+                return "OUT OF TIME"
+        return "SURVIVES"
     finally:
         target.write_bytes(original[0])
         os.utime(target, ns=(original[1].st_atime_ns, original[1].st_mtime_ns))
@@ -183,7 +183,7 @@ def main():
     arguments = parser.parse_args()
     data = CoverageData(arguments.data)
     data.read()
-    survivors = []
+    unnoticed = []
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
         for name in ("sklpf", "tests", "doc"):
@@ -194,10 +194,10 @@ def main():
             if arguments.parts and not any(part in mutation.name for part in arguments.parts):
                 continue
             tests = tests_of(data, mutation)
-            noticed = is_noticed(copy, mutation, tests)
-            print("noticed " if noticed else "SURVIVES", mutation.name, len(tests), flush=True)
-            survivors += [] if noticed else [mutation.name]
-    print(f"{len(survivors)} survive:", *survivors, sep="\n  ")
+            word = outcome(copy, mutation, tests)
+            print(f"{word:11}", mutation.name, len(tests), flush=True)
+            unnoticed += [] if word == "noticed" else [mutation.name]
+    print(f"{len(unnoticed)} not noticed:", *unnoticed, sep="\n  ")
 
 
 if __name__ == "__main__":
