@@ -641,8 +641,8 @@ class Run(Fields):
         diagnostics = dict(result.diagnostics)
         findings = (self.findings or {}).values()
         for finding in findings:
-            raised, numbers = finding.judge(self, result)
-            alarms += raised
+            found, numbers = finding.judge(self, result)
+            alarms += found
             diagnostics |= numbers
         n_failed = sum(finding.n_failed for finding in findings)
         if n_failed:
