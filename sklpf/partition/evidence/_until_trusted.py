@@ -58,9 +58,9 @@ class UntilTrusted(PartitionEstimator):
           the others;
         - a density on R^d, d up to 20: `ImportanceSampling` with an explored proposal, if no draws
           are given;
-        - with a gradient and d above 20: `HAIS`, `AdaptiveSMC` with 1000 particles,
+        - then, with a gradient and d above 20: `HAIS`, `AdaptiveSMC` with 1000 particles,
           `HAIS` with 10,000 levels, `ParallelTempering` with 16,384 and with 65,536 sweeps;
-        - then of other densities on R^d: `AdaptiveSMC` with 500 and with 2000 particles, and the
+        - then, for other densities on R^d: `AdaptiveSMC` with 500 and with 2000 particles, and the
           same `ParallelTempering`;
         - other paths: what the model's score takes by default, or `AIS`; `SMC` with 1000 levels;
           and the same `ParallelTempering`.
