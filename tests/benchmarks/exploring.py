@@ -624,8 +624,7 @@ def prior_transform(rng, seed):
 
 
 def trained_rbm(rng, seed):
-    path, (truth, _) = rbm(rng, seed)
-    return path, float(truth[0]), None
+    return *rbm(rng, seed), None
 
 
 def random_rbm(rng, seed):
