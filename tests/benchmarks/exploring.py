@@ -624,7 +624,8 @@ def prior_transform(rng, seed):
 
 
 def trained_rbm(rng, seed):
-    return *rbm(rng, seed), None
+    path, (truth, _) = rbm(rng, seed)
+    return path, float(truth[0]), None
 
 
 def random_rbm(rng, seed):
