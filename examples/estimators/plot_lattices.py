@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 
 from sklpf import BoltzmannMachine
 
-SIZE = 12
+SIZE = 10
 CRITICAL = np.log(1 + np.sqrt(2)) / 2
 
 
