@@ -54,7 +54,7 @@ else:
     rbm = BernoulliRBM(20, **settings, random_state=0).fit(digits)
     truth = Exact().fit(rbm).log_partition_
     n_runs, n_sweeps = 4, 200
-    n_temperatures = [3, 7, 20, 50]
+    n_temperatures = [3, 7, 20]
 
 # %%
 # Runs and readings
