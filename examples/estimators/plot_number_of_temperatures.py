@@ -53,7 +53,7 @@ else:
     settings = {"learning_rate": 0.1, "n_iter": 100, "batch_size": 100}
     rbm = BernoulliRBM(20, **settings, random_state=0).fit(digits)
     truth = Exact().fit(rbm).log_partition_
-    n_runs, n_sweeps = 4, 200
+    n_runs, n_sweeps = 4, 300
     n_temperatures = [3, 7, 20]
 
 # %%
