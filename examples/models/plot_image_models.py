@@ -37,7 +37,7 @@ from sklpf.datasets import make_patches
 from sklpf.testing import find_shared_data
 
 full = os.environ.get("SKLPF_FULL") == "1"
-size, d, n_train, n_test, n_rows = 8, 6, 1000, 500, 3
+size, d, n_train, n_test, n_rows = 8, 6, 1000, 500, 5
 if full:
     size, d, n_train, n_test, n_rows = 16, 36, 10_000, 1000, 100
 file = find_shared_data("natural/images.npz") if full else None
