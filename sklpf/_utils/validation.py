@@ -339,6 +339,7 @@ def check_parameter(values, name: str, **options) -> NDArray:
     Takes the options of `sklearn.utils.check_array`.
     """
     try:
+        values = values if sp.issparse(values) else real_numbers(values)
         values = check_array(values, input_name=name, **options)
     except (TypeError, ValueError) as error:
         if name in str(error):
@@ -349,15 +350,8 @@ def check_parameter(values, name: str, **options) -> NDArray:
 
 
 def check_components(components: ArrayLike, name: str = "components") -> Array:
-    """Return a copy of a matrix with finite entries or raise ValueError."""
-    components = as_float64(components, name, copy=True)
-    if components.ndim != 2 or 0 in components.shape:
-        raise ValueError(
-            f"{name} must be a matrix with at least one row and column, got shape"
-            f" {components.shape}"
-        )
-    check_finite(components, name)
-    return components
+    """Return a copy of a matrix of finite numbers as float64 or raise an error that names it."""
+    return check_parameter(as_float64(components, name, copy=True), name)
 
 
 def check_vector(values, n: int, name: str, default: float | None = None) -> Array:
