@@ -93,7 +93,7 @@ def test_what_is_no_number_is_refused_by_name(make, name, value):
 )
 def test_masked_parameters_are_refused_and_not_read_beneath_their_masks(make, name):
     masked = np.ma.masked_array(np.asarray(GOOD[make][name], dtype=float), mask=True)
-    with pytest.raises(TypeError, match=f"{name} can't be used: masked entries: fill them"):
+    with pytest.raises(TypeError, match=f"{name} .*masked entries"):
         make(**GOOD[make] | {name: masked})
 
 
