@@ -31,7 +31,7 @@ from sklpf._utils.parallel import (
     fingerprint,
     one_blas_thread,
     parallel_map,
-    removing_checkpoints,
+    running,
 )
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import safe_indexing
@@ -186,7 +186,7 @@ def compare_fits(
         for number in range(n_seeds)
         for name, estimator in named.items()
     ]
-    with removing_checkpoints():
+    with running():
         kept = None if checkpoint is None else _open_checkpoint(checkpoint, tasks, X, y)
         outcomes = _run(tasks, X, y, kept, n_jobs, verbose)
 
