@@ -335,11 +335,15 @@ NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
         ({"one": rbm(), "two": GaussianRBM}, {}, "is the class GaussianRBM: write GaussianRBM"),
         ({"one": rbm(), "two": make_pipeline(rbm(), PCA())}, {}, "'two' is a PCA"),
         (two(), {"X": None}, "X must be given"),
-        (two(), {"X": np.where(X == 1, np.inf, NAN)}, "X holds NaN or infinity"),
         (
-            {"one": GaussianMixture(), "two": GaussianRBM()},
+            two(),
+            {"X": np.where(X == 1, np.inf, NAN)},
+            "no fit .*; one, split 0, seed 0: Input X contains",
+        ),
+        (
+            {"one": GaussianMixture(), "two": GaussianMixture(2)},
             {"X": NAN},
-            "X holds NaN or infinity: .* pipelines that begin with an imputer",
+            "no fit of any candidate can be scored; one, split 0, seed 0: Input X contains NaN",
         ),
         (two(), {"cv": 1}, "cv must be at least 2 folds, got 1"),
         (two(), {"cv": ShuffleSplit(1)}, "cv must give at least 2 splits, got 1"),
