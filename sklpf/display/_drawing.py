@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.validation import as_float64, check_level
+from sklpf._utils.validation import as_float64
 from sklpf.partition import PartitionResult
 from sklpf.scoring import last_step
 
@@ -88,7 +88,6 @@ class Display:
 
     def _check_arrays(self) -> None:
         """Make arrays of parameters, or raise an error unless they are real and fit each other."""
-        check_level(getattr(self, "level", 0.95))
         sizes: dict[str, int] = {}
         for name, dimensions in self._shapes.items():
             value = getattr(self, name)

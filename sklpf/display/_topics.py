@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from sklpf._utils.validation import check_count, check_option
-from sklpf._utils.vocabulary import in_order
+from sklpf._utils.validation import check_count, check_option, in_order
 from sklpf.display._drawing import Display, fitted_model, width
 
 if TYPE_CHECKING:
