@@ -228,9 +228,9 @@ class UntilTrusted(PartitionEstimator):
         few_dimensions: int = 20,  # beyond which exploring loses modes, and gradients are needed
     ) -> list[PartitionEstimator]:
         if self.estimators is not None:
-            given = list(self.estimators) if isinstance(self.estimators, Iterable) else []
-            kinds = {isinstance(each, PartitionEstimator) for each in given}
-            if kinds != {True}:
+            estimators: Any = self.estimators
+            given = list(estimators) if isinstance(estimators, Iterable) else []
+            if not given or not all(isinstance(each, PartitionEstimator) for each in given):
                 raise TypeError(
                     "estimators must be a list of at least one estimator of log Z, such as"
                     f" [AIS()], or None, got {self.estimators!r:.80}"
