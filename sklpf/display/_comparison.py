@@ -145,8 +145,8 @@ class ComparisonDisplay(Display):
             raise ValueError("scores or differences must hold the interval of at least one model")
         names = list(dict.fromkeys(name for intervals in there.values() for name in intervals))
         marks = [_mark(name) + " (chosen)" * (name == self.chosen) for name in names]
-        size = 2 + 4.0 * len(there), 1.6 + 0.5 * len(names)
-        all_axes = self._panels_in_a_row(ax, len(there), size, sharey=True)
+        size = 5.0, 1.6 + 0.5 * len(names)
+        all_axes = self._panels(ax, len(there), size, sharey=True)
         for axes, (label, intervals) in zip(all_axes, there.items()):
             for line, name in enumerate(names):
                 if name in intervals:
