@@ -313,7 +313,8 @@ class RunDisplay(Display):
         bars = axes.errorbar(self.arrays["round_sweeps"], values, half, **style)
         axes.axhline(values[-1], color=bars[0].get_color(), linestyle=":", linewidth=1)
         label = f"log Z, {100 * self.level:.3g} % interval (nats)"
-        axes.set(xlabel="sweeps of all chains", ylabel=label, xscale="log")
+        axes.set(xlabel="sweeps of all chains", ylabel=label)
+        axes.set_xscale("log", base=2)
 
     def _draw_masses(self, axes):
         _draw_regions(axes, self.arrays["region_masses"], self.arrays["region_shares"])
