@@ -544,18 +544,21 @@ class PathWithRegions(UnitsPath):
         draws = np.array([drawn_by_weight(v, own, rng) for own in inside.T], dtype=np.uint8)
         return regions._replace(draws=draws.reshape(len(chosen), -1, self.n_visible))
 
-    def _mass_of_ball(self, fields, squared_radius, rng, *, n_screened: int = 40) -> float:
+    def _mass_of_ball(self, fields, squared_radius, rng) -> float:
         """Log of a first estimate of the mass of a ball."""
+        n_screened = 40
         v = self._drawn(fields, n_screened, rng)
         inside = np.sum(v != self.visible_units.modes(fields[0]), axis=1) <= squared_radius
         log_weights = self._log_weights(v[inside], fields)
         return float(np.logaddexp.reduce(log_weights, initial=-np.inf))
 
-    def _squared_radius(self, fields, rng, *, n_draws: int = 50, share: float = 0.98) -> float:
+    def _squared_radius(self, fields, rng) -> float:
         """The number of units that differ at most from the mode at the first state, in most draws.
 
         They are draws of their own: by those that are weighted masses would be too large.
         """
+        n_draws = 50
+        share = 0.98
         v = self._drawn(fields, n_draws, rng)
         away = np.sum(v != self.visible_units.modes(fields[0]), axis=1)
         return float(np.quantile(away, share))

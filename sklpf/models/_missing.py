@@ -281,11 +281,12 @@ def posteriors(
 
 
 def weighted_rows(
-    path: Path, rng: np.random.Generator, n_jobs: int | None, *, n: int = 100
+    path: Path, rng: np.random.Generator, n_jobs: int | None
 ) -> tuple[NDArray, Array]:
     """Return n rows drawn from the target of a path, and the share of each (n,): of annealed
     chains, or where their weights are not trusted of tempered ones.
     """
+    n = 100
     for n_temperatures in (100, 1000):
         seed = int(rng.integers(2**31))
         annealed = AIS(n, n_temperatures, checks=False, random_state=seed, n_jobs=n_jobs)._fit(path)
@@ -352,8 +353,9 @@ class Completion:
         inputs = np.broadcast_to(units.logits_of(means), self.X.shape)
         np.copyto(self.X, units.draw(inputs, self.rng), where=self.missing)
 
-    def renew(self, parameters: Any, rows: slice, *, n_sweeps: int = 5) -> None:
+    def renew(self, parameters: Any, rows: slice) -> None:
         """Draw the missing units of some rows anew, by Gibbs sweeps given the known ones."""
+        n_sweeps = 5
         chosen = np.arange(self.X.shape[0])[rows]
         chosen = chosen[self.incomplete[chosen]]
         for first in range(0, len(chosen), _ROWS_AT_ONCE):

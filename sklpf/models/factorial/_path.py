@@ -301,16 +301,13 @@ def check_probability(probability: ArrayLike, n_components: int) -> Array:
     return probability
 
 
-def _project(
-    X,
-    components,
-    *,
-    rows_at_once=4096,  # that are converted to float64 together
-):
+def _project(X, components):
     """M x and |x|² of every row, (n, K + 1), some rows at a time; a row's bits don't depend on the
     others. And which values are missing, (n, D), None where all are known.
     """
     from sklpf.models.factorial._path_kernels import project
+
+    rows_at_once = 4096  # that are converted to float64 together
 
     X = sp.csr_array(X) if sp.issparse(X) else np.asanyarray(X)
     if X.ndim != 2 or X.shape[1] != components.shape[1]:

@@ -627,13 +627,9 @@ class LatentDirichletAllocation(
         for name in ("bound_", "elbo_", "log_joint_"):
             self.__dict__.pop(name, None)
 
-    def _prior(
-        self,
-        name: str,
-        *,
-        largest: float = 1e10,  # above which digamma functions and sums lose all digits
-    ) -> float | Array:
+    def _prior(self, name: str) -> float | Array:
         """A prior as it is given, a number or (n_components,), or 1 / n_components."""
+        largest = 1e10  # above which digamma functions and sums lose all digits
         prior = getattr(self, name)
         if prior is None:
             return 1 / self.n_components
@@ -741,14 +737,11 @@ def _check_options(model) -> None:
         raise ValueError('learn_topic_word_prior and n_init > 1 need learning_method="gibbs"')
 
 
-def _as_dirichlet(
-    topics: ArrayLike,
-    *,
-    rounding: float = 1e-5,  # of sums of probabilities, as in the path
-) -> NDArray:
+def _as_dirichlet(topics: ArrayLike) -> NDArray:
     """Return a copy of topics as Dirichlet parameters, (n_topics, n_features); probabilities become
     certain ones.
     """
+    rounding = 1e-5  # of sums of probabilities, as in the path
     checked = check_parameter(
         topics, "topics", dtype=(np.float64, np.float32), order="C", copy=True
     )

@@ -242,13 +242,13 @@ def _svd(X):
     return values, svd_flip(None, right, u_based_decision=False)[1]
 
 
-def _rotation(
-    Z: Array, rng: np.random.RandomState, *, tol: float = 1e-4, max_steps: int = 200
-) -> Array:
+def _rotation(Z: Array, rng: np.random.RandomState) -> Array:
     """Orthonormal rows that make white data independent, by the fixed-point iteration of FastICA
     with the nonlinearity tanh (Hyvärinen & Oja 2000, eq. 40 and 45); as far as it has come where it
     does not converge.
     """
+    tol = 1e-4
+    max_steps = 200
     rotation = _nearest_rotation(rng.standard_normal((Z.shape[1], Z.shape[1])))
     if len(Z) < 2:
         return rotation
@@ -268,18 +268,14 @@ def _nearest_rotation(matrix: Array) -> Array:
     return left @ right
 
 
-def sparse_causes(
-    X: NDArray,
-    components: NDArray,
-    noise_std: float,
-    *,
-    tol: float = 1e-10,  # of the largest cause
-    max_sweeps: int = 10_000,
-) -> Array:
+def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> Array:
     """Return the causes of greatest posterior density of every row, (n, n_components), where their
     prior is Laplace.
     """
     from sklpf.models.linear._path_kernels import descend_coordinates
+
+    tol = 1e-10  # of the largest cause
+    max_sweeps = 10_000
 
     # numbers of at most about 1, whatever the units
     size = max(float(np.abs(components).max(initial=0.0)), noise_std)

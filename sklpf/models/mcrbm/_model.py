@@ -387,16 +387,12 @@ class UnitsFamily(CompiledFamily):
         return np.concatenate([np.ravel(slope) for slope in slopes])
 
 
-def _first_units(
-    family,
-    rng,
-    *,
-    factor_length: float = 0.2,
-    mean_component: float = 0.05,
-    covariance_intercept: float = 2.0,  # these units are on, mean units off
-    mean_intercept: float = -2.0,
-) -> Units:
+def _first_units(family, rng) -> Units:
     """Every covariance unit sees a factor of its own, and every factor is seen."""
+    factor_length = 0.2
+    mean_component = 0.05
+    covariance_intercept = 2.0  # these units are on, mean units off
+    mean_intercept = -2.0
     (n_factors, n_features), (_, n_covariance), (n_mean, _) = family.shapes[:3]
     factors = rng.standard_normal((n_factors, n_features))
     factors *= factor_length / np.linalg.norm(factors, axis=1, keepdims=True)

@@ -497,16 +497,11 @@ class DiscreteRBM(RBM):
         fields = safe_sparse_dot(values, weights.T, dense_output=True) + hidden_bias
         return KnownRows(layers, fields, values @ visible_bias, units.missing(X))
 
-    def _path_of_part(
-        self,
-        part,
-        fields,
-        *,
-        least_mean: float = 0.01,  # of the base's units
-    ) -> RBMPath:
+    def _path_of_part(self, part, fields) -> RBMPath:
         """The path to the RBM of one row's missing units, from independent units about as they are
         given the known ones.
         """
+        least_mean = 0.01  # of the base's units
         on = expit(fields + part.weights @ self.visible_mean_[part.visible])
         means = part.units.clipped_means(part.bias + on @ part.weights, least_mean)
         return RBMPath(part.weights, part.bias, fields, means, visible_units=part.units)
@@ -667,13 +662,9 @@ class DiscreteRBM(RBM):
             values[rows] += safe_sparse_dot(x, bias)
         return values, binary_rows(X)
 
-    def _ratio_path(
-        self,
-        other,
-        *,
-        n_draws=128,  # of each of two models, for every ladder
-    ):
+    def _ratio_path(self, other):
         """The path to another model of the same visible units, None for models of other kinds."""
+        n_draws = 128  # of each of two models, for every ladder
         if not isinstance(other, DiscreteRBM):
             return None
         same_units = np.array_equal(self._visible_units.starts, other._visible_units.starts)
@@ -688,8 +679,9 @@ class DiscreteRBM(RBM):
         return RBMRatioPath(a, b, draws_a, draws_b, visible_units=self._visible_units)
 
 
-def _all_values(sizes, *, most_states: int = 1 << 16) -> Array:
+def _all_values(sizes) -> Array:
     """All values of columns with so many values each, (n_states, n_columns)."""
+    most_states = 1 << 16
     n_states = np.prod(sizes, dtype=np.float64)
     if n_states > most_states:
         raise ValueError(
@@ -699,15 +691,11 @@ def _all_values(sizes, *, most_states: int = 1 << 16) -> Array:
     return np.indices(tuple(sizes)).reshape(len(sizes), -1).T.astype(np.float64)
 
 
-def _given_means(
-    values: Array,
-    name: str,
-    *,
+def _given_means(values: Array, name: str) -> Array:
+    """Given means of the visible units, moved away from 0 and 1."""
     # Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST
     # RBMs.
-    smallest: float = 1e-3,
-) -> Array:
-    """Given means of the visible units, moved away from 0 and 1."""
+    smallest = 1e-3
     if not np.all((values >= 0) & (values <= 1)):
         raise ValueError(
             f"{name} must hold means of the visible units, between 0 and 1; take them from the"
@@ -717,13 +705,9 @@ def _given_means(
 
 
 # ---- rows
-def hidden_fields(
-    model,
-    X,
-    *,
-    rows_at_once=1024,  # of the float64 inputs of the hidden layer
-):
+def hidden_fields(model, X):
     """Blocks of rows: (slice, rows as float64, input of the hidden units (n, n_components))."""
+    rows_at_once = 1024  # of the float64 inputs of the hidden layer
     weights = model.components_.T.astype(np.float64)
     bias = model.intercept_hidden_.astype(np.float64)
     for rows in gen_batches(X.shape[0], rows_at_once):

@@ -317,9 +317,7 @@ class RBMRatioPath(CheckpointsPath):
 
 
 # ---- two models side by side
-def match_units(
-    weights_a: NDArray, weights_b: NDArray, variance: NDArray, *, least_alike: float = 0.5
-) -> Integers:
+def match_units(weights_a: NDArray, weights_b: NDArray, variance: NDArray) -> Integers:
     """Return pairs of hidden units (n, 2) of two models that do nearly the same at visible units of
     a given variance.
 
@@ -327,6 +325,7 @@ def match_units(
     the pairs are alike by as much above 1/2 as they can be, weighted by their variance (an
     assignment problem).
     """
+    least_alike = 0.5
     covariance = (weights_a * variance) @ weights_b.T
     var_a, var_b = ((w * variance * w).sum(axis=1) for w in (weights_a, weights_b))
     gain = covariance - least_alike / 2 * (var_a[:, np.newaxis] + var_b)

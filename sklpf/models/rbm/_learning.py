@@ -426,27 +426,18 @@ class Trajectory:
         """Number of updates after which the next look is due."""
         return self.next_look - self.n_updates
 
-    def after(
-        self,
-        n: int,
-        trainer,
-        *,
-        growth: float = 1.1,  # of the number of updates from look to look
-    ) -> Trajectory:
+    def after(self, n: int, trainer) -> Trajectory:
         """Return what is kept after n further updates, at most as many as until the next look."""
+        growth = 1.1  # of the number of updates from look to look
         now = replace(self, n_updates=self.n_updates + n)
         if now.n_until_look:
             return now
         next_look = max(now.n_updates + 1, int(growth * now.n_updates))
         return replace(now, next_look=next_look)._look(trainer.parameters)
 
-    def _look(
-        self,
-        parameters: Parameters,
-        *,
-        least_acceptance: float = 0.5,  # of swaps between neighbours, unless training jumps
-        n_sweeps: int = 5,  # of the chains at each look
-    ) -> Trajectory:
+    def _look(self, parameters: Parameters) -> Trajectory:
+        least_acceptance = 0.5  # of swaps between neighbours, unless training jumps
+        n_sweeps = 5  # of the chains at each look
         rng = np.random.default_rng([self.seed, self.n_updates])
         h = self.h
         for _ in range(n_sweeps):
@@ -463,14 +454,11 @@ class Trajectory:
         rejections = *self.rejections, 1 - acceptance(last, self.latest)
         return replace(now, kept=(*self.kept, self.latest), rejections=rejections)
 
-    def to_path(
-        self,
-        *,
-        smallest_piece: float = 0.02,  # rejection rate that a piece of the path has at least
-    ) -> tuple[Array32, Array]:
+    def to_path(self) -> tuple[Array32, Array]:
         """Return the checkpoints (C, J + 1, M + 1), weights with biases below and beside them, and
         their betas (C,), so that levels at equal distances reject about equally often.
         """
+        smallest_piece = 0.02  # rejection rate that a piece of the path has at least
         rejections = *self.rejections, 1 - acceptance(self.kept[-1], self.latest)
         lengths = np.cumsum(np.maximum(rejections, smallest_piece))
         parameters = np.stack([point.parameters.as_one() for point in self.kept])

@@ -229,14 +229,9 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
         return units.astype(self.components_.dtype)
 
     # -- steps of training
-    def _training_rows(
-        self,
-        X,
-        reset,
-        *,
-        rounding=1e-6,  # of values scaled to [0, 1]
-    ):
+    def _training_rows(self, X, reset):
         """X validated, with a warning if values lie outside [0, 1] by more than rounding."""
+        rounding = 1e-6  # of values scaled to [0, 1]
         X = self._validate(X, reset=reset)
         values = X.data if sp.issparse(X) else X
         if np.any((values < -rounding) | (values > 1 + rounding)):
@@ -246,15 +241,10 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
             )
         return X
 
-    def _report(
-        self,
-        trainer,
-        iteration,
-        *,
-        # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
-        most_work: float = 1e8,
-    ) -> str:
+    def _report(self, trainer, iteration) -> str:
         """The line that `verbose` prints after a pass: the pseudo-likelihood of some rows."""
+        # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
+        most_work = 1e8
         trainer.store(self)
         X = trainer.X
         n_rows = max(10, int(most_work / (self.components_.size * X.shape[1])))

@@ -112,19 +112,13 @@ class DocumentTempering(Temperatures):
     def advance(self, expected_log_joint) -> None:
         """Do nothing: the temperatures follow from the documents of a batch."""
 
-    def inverses(
-        self,
-        topics,
-        joints: NDArray,
-        n_tokens: NDArray,
-        gamma: NDArray,
-        *,
-        refresh: int = 50,  # updates after which the moments of the topics are computed anew
-    ) -> Array:
+    def inverses(self, topics, joints: NDArray, n_tokens: NDArray, gamma: NDArray) -> Array:
         """b of every document, (n,), given U, the numbers of tokens, and gamma (n, n_topics); once
         before every update.
         """
         from sklpf.models.lda.learning._word_kernels import log_tempered_tokens
+
+        refresh = 50  # updates after which the moments of the topics are computed anew
 
         if self._age % refresh == 0:
             self._log_sums = topics.log_power_sums(1 / self._nodes)
@@ -135,15 +129,7 @@ class DocumentTempering(Temperatures):
         )[0]
 
 
-def start_cooling(
-    model,
-    X,
-    n_documents: float,
-    batch_size: int,
-    n_passes: float,
-    *,
-    smoothing: float = 0.1,  # weight of a new batch in the running mean of U
-) -> Cooling | None:
+def start_cooling(model, X, n_documents: float, batch_size: int, n_passes: float) -> Cooling | None:
     """Return the temperatures of a training, None for one at T = 1 throughout.
 
     Parameters
@@ -158,6 +144,7 @@ def start_cooling(
     n_passes : float
         Number of passes, infinite in a stream; the last one, or half of a single one, is at T = 1.
     """
+    smoothing = 0.1  # weight of a new batch in the running mean of U
     tempering = tempering_of(model)
     if tempering is None:
         return None
@@ -297,15 +284,9 @@ def _dirichlet(rng, concentration, n):
     return softmax(of_larger - rng.standard_exponential(shape) / concentration, axis=1)
 
 
-def _log_tokens(
-    powers,
-    topics,
-    proportions,
-    marginal,
-    *,
-    rows_at_once=200,  # draws of theta whose words are held at a time
-):
+def _log_tokens(powers, topics, proportions, marginal):
     """Log c(theta, beta) for every power and theta, (M, n)."""
+    rows_at_once = 200  # draws of theta whose words are held at a time
     if marginal:
         starts = range(0, len(proportions), rows_at_once)
         parts = [proportions[i : i + rows_at_once] @ topics for i in starts]
