@@ -184,10 +184,10 @@ class BinaryUnits:
         smallest = 1 / (n + 2)
         return np.clip((sums + 1) / (n + 2), smallest, 1 - smallest)
 
-    def draw(self, inputs: NDArray, rng: np.random.Generator, **options: Any) -> Booleans:
-        """Return units (..., n) drawn given their inputs; options are those of ``rng.random``."""
+    def draw(self, inputs: NDArray, rng: np.random.Generator) -> Booleans:
+        """Return units (..., n) drawn given their inputs."""
         means = self.means(inputs)
-        return rng.random(means.shape, **options) < means
+        return rng.random(means.shape) < means
 
     def modes(self, inputs: Array) -> Booleans:
         """Return the most probable units (..., n)."""
@@ -326,7 +326,7 @@ class CategoricalUnits(BinaryUnits):
         """Return (count + 1) / (n + n_categories) from the counts of the categories."""
         return (sums + 1) / (n + self._repeated(np.diff(self.starts)))
 
-    def draw(self, inputs: NDArray, rng: np.random.Generator, **options: object) -> Booleans:
+    def draw(self, inputs: NDArray, rng: np.random.Generator) -> Booleans:
         """Return indicators of categories drawn given the inputs (Gumbel-max)."""
         return self.modes(inputs + rng.gumbel(size=np.shape(inputs)))
 

@@ -363,10 +363,10 @@ class Completion:
             v = self.X[batch].astype(np.float32)
             missing = self.missing[batch]
             for _ in range(n_sweeps):
-                means = parameters.hidden_means(v)
+                means = expit(parameters.hidden_fields(v))
                 h = (self.rng.random(means.shape, dtype=np.float32) < means).astype(np.float32)
-                inputs = h @ parameters.components + parameters.intercept_visible
-                np.copyto(v, self.units.draw(inputs, self.rng), where=missing)
+                drawn = self.units.draw(parameters.visible_fields(h), self.rng)
+                np.copyto(v, drawn, where=missing)
             self.X[batch] = v
 
 

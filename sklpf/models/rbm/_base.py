@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils.extmath import safe_sparse_dot
 
 from sklpf._utils.context import reporting
 from sklpf._utils.numbers import Array, Booleans, Integers
@@ -59,12 +58,13 @@ from sklpf.models._missing import (
     weighted_rows,
 )
 from sklpf.models.rbm._checkpoints_path import RBMRatioPath, RBMTrajectoryPath
-from sklpf.models.rbm._learning import Parameters, Trainer
+from sklpf.models.rbm._learning import Trainer
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_tracker
-from sklpf.models.rbm._path import RBMPath
+from sklpf.models.rbm._path import Parameters, RBMPath
 from sklpf.scoring import SCORING, LogLikelihoodMixin, Marginals, report
 from sklpf.training import train
 
+ROWS_AT_ONCE = 1024  # whose float64 inputs of the hidden layer are held
 _MOST_STARTS = 50  # rows, and chains, of training that are kept to look for regions
 
 
@@ -465,8 +465,7 @@ class DiscreteRBM(RBM):
 
     # -- units
     def _hidden_inputs(self, X) -> NDArray:
-        products = safe_sparse_dot(X, self.components_.T, dense_output=True)
-        return products + self.intercept_hidden_
+        return Parameters.of(self).hidden_fields(X)
 
     # -- missing values
     def _missing(self, X) -> Booleans | None:
@@ -485,7 +484,7 @@ class DiscreteRBM(RBM):
         units = self._visible_units
         if parameters is None:
             parameters = Parameters.of(self).astype(np.float64)
-        weights, visible_bias, hidden_bias = parameters
+        weights, visible_bias, _ = parameters
         layers = Layers(
             weights,
             visible_bias,
@@ -494,7 +493,7 @@ class DiscreteRBM(RBM):
             self._path_of_part,
         )
         values = units.without_missing(X)
-        fields = safe_sparse_dot(values, weights.T, dense_output=True) + hidden_bias
+        fields = parameters.hidden_fields(values)
         return KnownRows(layers, fields, values @ visible_bias, units.missing(X))
 
     def _path_of_part(self, part, fields) -> RBMPath:
@@ -507,7 +506,7 @@ class DiscreteRBM(RBM):
         return RBMPath(part.weights, part.bias, fields, means, visible_units=part.units)
 
     def _rows_given(self, h, rng) -> NDArray:
-        inputs = h @ self.components_ + self.intercept_visible_
+        inputs = Parameters.of(self).visible_fields(h)
         return self._visible_units.codes(self._visible_units.draw(inputs, rng))
 
     @named_by_model
@@ -645,7 +644,7 @@ class DiscreteRBM(RBM):
         """
         if "_some_rows" not in self.__dict__:
             return None
-        inputs = self.h_samples_[:_MOST_STARTS] @ self.components_ + self.intercept_visible_
+        inputs = Parameters.of(self).visible_fields(self.h_samples_[:_MOST_STARTS])
         return np.concatenate([self._some_rows, self._visible_units.modes(inputs)])
 
     def _as_data(self, units) -> NDArray:
@@ -653,13 +652,10 @@ class DiscreteRBM(RBM):
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
         """log f of every row, the hidden units summed out, and which rows are binary."""
-        from sklpf.models.rbm._free_energy_kernels import softplus_sums
-
-        bias = self.intercept_visible_.astype(np.float64)
+        parameters = Parameters.of(self).astype(np.float64)
         values = np.empty(X.shape[0])
-        for rows, x, fields in hidden_fields(self, X):
-            softplus_sums(fields, values[rows])
-            values[rows] += safe_sparse_dot(x, bias)
+        for rows in gen_batches(X.shape[0], ROWS_AT_ONCE):
+            values[rows] = parameters.log_f(X[rows].astype(np.float64))
         return values, binary_rows(X)
 
     def _ratio_path(self, other):
@@ -705,16 +701,6 @@ def _given_means(values: Array, name: str) -> Array:
 
 
 # ---- rows
-def hidden_fields(model, X):
-    """Blocks of rows: (slice, rows as float64, input of the hidden units (n, n_components))."""
-    rows_at_once = 1024  # of the float64 inputs of the hidden layer
-    weights = model.components_.T.astype(np.float64)
-    bias = model.intercept_hidden_.astype(np.float64)
-    for rows in gen_batches(X.shape[0], rows_at_once):
-        x = X[rows].astype(np.float64)
-        yield rows, x, np.ascontiguousarray(safe_sparse_dot(x, weights, dense_output=True) + bias)
-
-
 def binary_rows(X) -> Booleans:
     """Mask of the rows that hold nothing but 0 and 1, (n,)."""
     if not sp.issparse(X):
@@ -733,8 +719,8 @@ def short_run_mean(model) -> Array:
     units = model._visible_units
     hidden = rng.random((100, len(parameters.components))) < 0.5
     for _ in range(20):
-        inputs = hidden @ parameters.components + parameters.intercept_visible
+        inputs = parameters.visible_fields(hidden)
         visible = units.draw(inputs, rng)
-        hidden = rng.random(hidden.shape) < parameters.hidden_means(visible)
+        hidden = rng.random(hidden.shape) < expit(parameters.hidden_fields(visible))
     mean = units.means(inputs).mean(axis=0, dtype=np.float64)
     return np.round(0.9 * mean + 0.1 * units.means(np.zeros(mean.shape)), 6)

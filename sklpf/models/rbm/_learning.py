@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.utils import gen_batches
 
 from sklpf._utils.layout import LANES, aligned_zeros, padded
@@ -22,6 +20,7 @@ from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import same_values
 from sklpf.models._missing import Completion
+from sklpf.models.rbm._path import Parameters
 from sklpf.training import RunningAverage, check_not_diverged
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
@@ -31,51 +30,6 @@ _WORK_OF_PART = 1 << 25
 _MOST_PARTS = 8  # whose sums are added up
 _FIRST = 10  # updates before the first look at a trajectory
 _N_CHAINS = 100  # of a trajectory
-
-
-class Parameters(NamedTuple):
-    """Weights and biases."""
-
-    components: NDArray[np.floating]  # (J, M)
-    intercept_visible: NDArray[np.floating]  # (M,)
-    intercept_hidden: NDArray[np.floating]  # (J,)
-
-    @classmethod
-    def of(cls, model) -> Parameters:
-        """Those of a fitted model."""
-        return cls(model.components_, model.intercept_visible_, model.intercept_hidden_)
-
-    def copy(self) -> Parameters:
-        """Copies of all arrays."""
-        return Parameters(*(part.copy() for part in self))
-
-    def astype(self, dtype) -> Parameters:
-        """All arrays, C-contiguous, of a type."""
-        return Parameters(*(np.array(part, dtype=dtype, order="C") for part in self))
-
-    def hidden_means(self, v) -> NDArray:
-        """Probabilities of the hidden units given visible ones, (n, J)."""
-        return expit(v @ self.components.T + self.intercept_hidden)
-
-    def gibbs(self, h, rng, units: BinaryUnits) -> tuple[Array32, Array32]:
-        """Visible units drawn given hidden ones, and hidden ones given these, (n, M) and (n, J)."""
-        inputs = h @ self.components + self.intercept_visible
-        v = units.draw(inputs, rng, dtype=np.float32).astype(np.float32)
-        mean = self.hidden_means(v)
-        return v, (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
-
-    def log_f(self, v) -> Array:
-        """log f of rows v, (n,)."""
-        from sklpf.models.rbm._free_energy_kernels import softplus_sums
-
-        softplus = np.empty(len(v))
-        softplus_sums((v @ self.components.T + self.intercept_hidden).astype(np.float64), softplus)
-        return v @ self.intercept_visible.astype(np.float64) + softplus
-
-    def as_one(self) -> NDArray:
-        """All parameters in one array (J + 1, M + 1), with 0 in the corner."""
-        visible = np.append(self.intercept_visible, 0)
-        return np.vstack([np.c_[self.components, self.intercept_hidden], visible])
 
 
 def zeros(n_rows: int, n_columns: int) -> Array32:

@@ -18,8 +18,8 @@ from sklpf._utils.parallel import equal_parts, one_blas_thread, run_tasks, task_
 from sklpf._utils.validation import evenly_spaced
 from sklpf._utils.warnings import warn
 from sklpf.models._missing import log_sums
-from sklpf.models.rbm._learning import Parameters, Trainer
-from sklpf.models.rbm._path import RBMPath
+from sklpf.models.rbm._learning import Trainer
+from sklpf.models.rbm._path import Parameters, RBMPath
 from sklpf.training import EarlyStopping, LogPartitionTracker
 
 _N_ROWS = 200  # of the data, and chains for the model
@@ -159,10 +159,8 @@ def _mean_log_f(model, X, path) -> float:
     """Mean log f of rows by the path of a model on its way, summed over missing values."""
     missing = model._missing(X)
     if missing is None:
-        levels = np.full(len(X), len(path.ladder) - 1)
-        return float(np.mean(path.log_f(path.state_from_rows(X), levels)))
-    parameters = path.components, path.intercept_visible, path.intercept_hidden
-    log_f, too_many, _ = log_sums(model._known(X[~missing.all(axis=1)], parameters))
+        return float(np.mean(path.parameters.log_f(X)))
+    log_f, too_many, _ = log_sums(model._known(X[~missing.all(axis=1)], path.parameters))
     if len(too_many):
         raise ValueError(
             "early_stopping sums over the missing values (NaN) of rows after every pass, and some"
