@@ -232,7 +232,6 @@ class EnergyBasedModel(
 
     def _trainer(self, X, algorithm):
         """Return the trainer of a new fit, and the rows in its coordinates."""
-        self._validate_params()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
         random_state = check_random_state(self.random_state)
         self._partition_seed = draw_seed(random_state)

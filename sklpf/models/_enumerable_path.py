@@ -128,15 +128,11 @@ class BinaryUnits:
 
         n = len(weights)
         n_low = min(n, _UNITS_PER_BLOCK)
-        codes = np.arange(1 << n_low)
-        in_gray_code = codes ^ (codes >> 1)
         other_bias = np.zeros(n) if other_bias is None else other_bias
         rows = np.ascontiguousarray(weights)
         log_norms = np.empty((1 << (n - n_low), 1 << n_low))
         for block, out in enumerate(log_norms):
-            sums = np.empty(len(out))
-            enumerate_states(rows, other_bias, bias.copy(), self.starts, block, n_low, sums)
-            out[in_gray_code] = sums
+            enumerate_states(rows, other_bias, bias.copy(), self.starts, block, n_low, out)
         return log_norms.ravel()
 
     def logits_of(self, means: Array) -> Array:
@@ -382,7 +378,6 @@ class UnitsPath(EnumerablePath):
     _centres: Any
     _log_f_of_rows: Any
     _rounding: float = np.finfo(np.float64).eps  # of a sum of numbers
-    _in_gray_code = False  # the order in which `enumerate_block` goes through the states
 
     @property
     def n_moves_per_segment(self) -> int:  # type: ignore[override]  # derived from the model's size
@@ -439,8 +434,7 @@ class UnitsPath(EnumerablePath):
         for block in np.unique(blocks):
             chosen = blocks == block
             shares = softmax(self.enumerate_block(block, level))
-            codes = rng.choice(1 << n_low, size=chosen.sum(), p=shares)
-            states[chosen] |= codes ^ (codes >> 1) if self._in_gray_code else codes
+            states[chosen] |= rng.choice(1 << n_low, size=chosen.sum(), p=shares)
         return self._state_of_units(bits(states, self.log2_states), rng)
 
     def bound_draws(self, stream: Stream) -> Array:

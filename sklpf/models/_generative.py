@@ -105,7 +105,6 @@ class GenerativeModel(
         ConvergenceWarning
             If the loss still fell after `max_iter` passes, or a learned noise is at its floor.
         """
-        self._validate_params()
         if self.noise_std is not None:
             check_scale(self.noise_std, "noise_std")
         X = self._validate(X, reset=True)

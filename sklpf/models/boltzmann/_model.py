@@ -187,7 +187,6 @@ class BoltzmannMachine(LogLikelihoodMixin, DrawsInContainer, BaseEstimator):
         ConvergenceWarning
             If "pl" has not settled after `max_iter` passes.
         """
-        self._validate_params()
         X = self._validate(X, reset=True)
         if X.min() < 0 or X.max() > 1:
             warn(

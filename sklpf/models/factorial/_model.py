@@ -233,7 +233,6 @@ class FactorialMixture(
         ConvergenceWarning
             If the bound still rises by more than `tol` after `max_iter` sweeps at T = 1.
         """
-        self._validate_params()
         X = self._validate(X, reset=True)
         if has_missing(X):
             check_columns_known(np.isnan(X))

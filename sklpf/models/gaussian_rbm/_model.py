@@ -208,7 +208,6 @@ class GaussianRBM(RBM):
             If a variance has arrived at `variance_floor`, or if rows, of which there are more than
             columns, do not vary along a principal axis.
         """
-        self._validate_params()
         X = self._validate(X, reset=True)
         rng = check_random_state(self.random_state)
         missing = self._missing(X)

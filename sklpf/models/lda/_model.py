@@ -284,7 +284,6 @@ class LatentDirichletAllocation(
             If a parameter can't be used, or X has negative or missing counts; the model is then as
             it was.
         """
-        self._validate_params()
         X = self._validate(X, reset=True)
         check_tokens(X, X.shape[0])
         self._begin()
@@ -315,7 +314,6 @@ class LatentDirichletAllocation(
             As in `fit`, or if X has another number of words than before; the model is then as it
             was.
         """
-        self._validate_params()
         first = "_training" not in vars(self)
         if not first:
             check_goes_on(self)

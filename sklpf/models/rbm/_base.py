@@ -246,7 +246,6 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
 
     def _begins_stream(self) -> bool:
         """True if a call of `partial_fit` is the first; ValueError if it can't be made."""
-        self._validate_params()
         if self.learning_rate_schedule == "linear":
             raise ValueError(
                 "partial_fit does not know after how many updates a linear schedule should arrive"
@@ -327,7 +326,6 @@ class DiscreteRBM(RBM):
         ConvergenceWarning
             If the log-likelihood still scatters between the last passes.
         """
-        self._validate_params()
         X = self._training_rows(X, reset=True)
         check_columns_known(self._missing(X))
         rng = check_random_state(self.random_state)

@@ -142,7 +142,6 @@ class RBMPath(PathWithRegions):
 
     base_is_ours = False  # models set True where they have chosen it
     _kernels = "sklpf.models.rbm._path_kernels"
-    _in_gray_code = True
     _rounding = float(np.finfo(np.float32).eps) / 2  # of the fields
     _work_per_segment = 3e10  # multiplications by a weight
 
