@@ -29,6 +29,7 @@ from sklpf._utils.validation import (
     POSITIVE,
     TOO_FAR,
     at_least,
+    check_squares,
     named_by_model,
     validate_data,
 )
@@ -233,6 +234,7 @@ class EnergyBasedModel(
     def _trainer(self, X, algorithm):
         """Return the trainer of a new fit, and the rows in its coordinates."""
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        check_squares(X)
         random_state = check_random_state(self.random_state)
         self._partition_seed = draw_seed(random_state)
         rng = np.random.default_rng(draw_seed(random_state))

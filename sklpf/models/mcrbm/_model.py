@@ -244,7 +244,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         sizes = (self.n_factors, self.n_covariance, self.n_mean)
         n_factors, n_covariance, n_mean = (n_features if n is None else n for n in sizes)
         self.mean_ = X.mean(axis=0)
-        self.scale_ = _spread(X)
+        self.scale_ = float(np.sqrt(np.mean((X - self.mean_) ** 2))) or 1.0
         self._n_features_out = n_covariance + n_mean
         family = UnitsFamily(n_factors, n_covariance, n_mean, n_features)
         return family, family.pack(_first_units(family, rng))
@@ -408,12 +408,3 @@ def _first_units(family, rng) -> Units:
         np.zeros(n_features),
         1.0,
     )
-
-
-def _spread(X) -> float:
-    spread = float(np.sqrt(np.mean((X - X.mean(axis=0)) ** 2)))
-    if not np.isfinite(spread):
-        raise ValueError(
-            "X must be small enough for the squares of its values to be finite: rescale it"
-        )
-    return spread if spread > 0 else 1.0

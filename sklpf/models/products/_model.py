@@ -410,13 +410,8 @@ def _whitening(X, n: int) -> Array:
     """
     smallest_variance = 1e-6  # of a direction, of standardised columns
     smallest_spread = 1e-90  # of a column of X: of its inverse even products are numbers
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.ptp(X, axis=0)
-        scale = X.std(axis=0)
-    if not np.all(np.isfinite(scale)):
-        raise ValueError(
-            "X must be small enough for the squares of its values to be finite: rescale it"
-        )
+    spread = np.ptp(X, axis=0)
+    scale = X.std(axis=0)
     if np.any((spread > 0) & (spread < smallest_spread)):
         raise ValueError(
             f"X has columns that vary by less than {smallest_spread:g}, of which squares vanish:"
