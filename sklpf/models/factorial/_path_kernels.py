@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._utils.random import FIRST as _Z
+from sklpf.kernels import FIRST, bits_of_one_chain, exp64, implements, inlined, njit
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import bits_of_one_chain, exp64, implements, inlined, njit
 
 _LOG_TAU = math.log(2 * math.pi)
 _TILE_BITS = 10
@@ -89,7 +88,7 @@ def _sweep(model, state, betas, reverse, keys, work):
     fields, bits = work
     for c in range(state.z.shape[0]):
         z = state.z[c]
-        bits_of_one_chain(bits, n, keys, c, _Z)
+        bits_of_one_chain(bits, n, keys, c, FIRST)
         fields[:] = 0.0  # G z and S z
         for k in range(n):
             if z[k]:

@@ -18,15 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
+from sklpf.kernels import FIRST, bits_of_one_chain, exp64, implements, inlined, njit, uniform
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import bits_of_one_chain, exp64, implements, inlined, njit, uniform
 from sklpf.kernels._vectors import load, store, zeros
 from sklpf.models.lda._vector_kernels import draw_topic
 
-# typed, since numba compiles a function anew for each literal number that it is given
-_Z = np.int64(_random.FIRST)
 _LEAST = 1e-290  # relative weight of counts that has all its digits as a number, not as a log
 
 
@@ -110,7 +107,7 @@ def _sweep(model, state, betas, reverse, keys, work):
     if n_tokens == 0:
         return
     for c in range(n):
-        bits_of_one_chain(bits[c], n_tokens, keys, c, _Z)
+        bits_of_one_chain(bits[c], n_tokens, keys, c, FIRST)
         counts[c, z[c, n_tokens - 1 if reverse else 0]] -= 1
         for k in range(n_topics):
             weights[c, k] = _weight(model, k, counts[c, k], betas[c])

@@ -2,12 +2,11 @@
 and of all states of one layer.
 """
 
-import functools
 import math
 
 import numpy as np
 
-from sklpf.kernels import SUMS, exp64, inlined, njit, softplus_sum
+from sklpf.kernels import exp64, inlined, njit, softplus_sum, summing
 
 _ROWS_IN_CACHE = 16
 
@@ -85,7 +84,7 @@ def pseudo_log_likelihood(by_visible, visible_bias, X, fields, out):
             out[r] += _log_sigmoid(here - change * visible_bias[i] - softplus_sum(flipped, 1.0))
 
 
-@functools.partial(inlined, **SUMS)
+@summing
 def _log_sum_exp(x, first, last):
     """log of the sum of exp(x_i) over first <= i < last."""
     largest = x[first]
