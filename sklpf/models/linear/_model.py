@@ -120,8 +120,9 @@ class LinearGenerativeModel(GenerativeModel):
     def _learn(self, X, rng):
         self._n_features_out = X.shape[1] if self.n_components is None else self.n_components
         if self.prior == "gaussian":
-            noise_std = self.noise_std or gaussian_noise_std(X, self._n_features_out)
-            self.noise_std_: float = noise_std
+            # With as many components as features several noises are as good: the largest of them.
+            n_noisy = min(self._n_features_out, X.shape[1] - 1)
+            self.noise_std_: float = self.noise_std or first_noise_std(X, n_noisy)
             self.components_ = gaussian_components(X, self._n_features_out, self.noise_std_)
             posterior = GaussianPosterior(self.components_, self.noise_std_, 1.0)
             self.loss_curve_ = np.array([-posterior.log_likelihood(X).mean()])
@@ -189,15 +190,6 @@ class LinearGenerativeModel(GenerativeModel):
     # -- log-likelihood
     def _path(self, X):
         return LinearPath(X, self.components_, self.noise_std_, self.prior)
-
-
-def gaussian_noise_std(X: NDArray, n_components: int) -> float:
-    """Return the noise of greatest likelihood where causes are N(0, 1).
-
-    X is centred. Where there are as many components as features, several noises are as good: the
-    largest of them.
-    """
-    return first_noise_std(X, min(n_components, X.shape[1] - 1))
 
 
 def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> Array:

@@ -254,6 +254,7 @@ def _block(chains, n_rows: int, n_visible: int, n_hidden: int, n_parts: int, n_t
     """The kernel's work space for chains, as many rows of data and units, and its team of
     threads.
     """
+    from sklpf.kernels import layer
     from sklpf.kernels._teams import team
     from sklpf.models.rbm._learning_kernels import PANEL, Block
 
@@ -269,7 +270,9 @@ def _block(chains, n_rows: int, n_visible: int, n_hidden: int, n_parts: int, n_t
         fields=fields,
         hidden=alone,
         width=padded(n_hidden),
-        chains=_only(_layer(1, len(chains), n_hidden, chains, n_hidden)),
+        chains=layer(len(chains), n_hidden + LANES)._replace(
+            units=chains, off=np.zeros(n_hidden, np.uint8)
+        ),
         by_unit=_layer(
             n_threads, PANEL, n_rows, _by_part(zeros(n_threads * PANEL, n_rows), n_threads), n_rows
         ),
@@ -296,12 +299,6 @@ def _layer(n_layers: int, n_rows: int, most: int, units, n_units: int):
         units,
         np.zeros(n_units, np.uint8),
     )
-
-
-def _only(layers):
-    """The only one of one layer."""
-    indices, factors, counts, units, off = layers
-    return type(layers)(indices[0], factors[0], counts[0], units, off)
 
 
 def _by_part(rows, n_parts: int):

@@ -175,9 +175,10 @@ def start_cooling(model, X, n_documents: float, batch_size: int, n_passes: float
         return Cooling(DocumentTempering(temperatures, n_updates))
 
     corpus = CorpusSize.like(X, n_documents, model)
-    log_c = corpus_log_partition(
-        temperatures, corpus, tempering.partition == "marginal", model._partition_seed
-    )
+    few = nodes(float(temperatures[-1]))
+    marginal = tempering.partition == "marginal"
+    log_c = log_partition(few, corpus, marginal=marginal, random_state=model._partition_seed)
+    log_c = interpolation(temperatures) @ log_c
     monotone = tempering.monotone is not False
     learned = GlobalTempering(temperatures, log_c, n_updates, monotone=monotone)
     n_tokens = float(corpus.lengths @ corpus.n_documents)
@@ -226,11 +227,7 @@ def log_partition(
     *,
     marginal: bool = False,
     n_topic_draws: int | None = None,
-    random_state=None,
-    numbers_drawn: int = 500_000,
-    fewest_draws: int = 5,
-    most_draws: int = 200,
-    proportion_draws: int = 1000,
+    random_state: int | None = None,
 ) -> Array:
     """Monte-Carlo estimate of log C(T), where C(T) integrates the tempered likelihood over data,
     topics and documents.
@@ -265,12 +262,11 @@ def log_partition(
     powers = 1 / np.asarray(temperatures, dtype=np.float64)
     n_topics = len(corpus.doc_topic_prior)
     if n_topic_draws is None:
-        n_numbers = n_topics * corpus.n_features
-        n_topic_draws = int(np.clip(numbers_drawn // n_numbers, fewest_draws, most_draws))
+        n_topic_draws = int(np.clip(500_000 // (n_topics * corpus.n_features), 5, 200))
     draws = []
     for _ in range(n_topic_draws):
         topics = _dirichlet(rng, np.full(corpus.n_features, corpus.topic_word_prior), n_topics)
-        proportions = _dirichlet(rng, corpus.doc_topic_prior, proportion_draws)
+        proportions = _dirichlet(rng, corpus.doc_topic_prior, 1000)
         tokens = _log_tokens(powers, topics, proportions, marginal)
         draws.append([_log_documents(corpus, row) for row in tokens])
     return log_mean_exp(draws, axis=0)
@@ -317,12 +313,3 @@ def interpolation(at: Array) -> NDArray:
     return np.linalg.solve(
         chebyshev.chebvander(points, _NODES - 1).T, chebyshev.chebvander(x, _NODES - 1).T
     ).T
-
-
-def corpus_log_partition(
-    temperatures: NDArray, corpus: CorpusSize, marginal: bool, seed: int
-) -> Array:
-    """`log_partition` at many temperatures from 1 to the last, interpolated."""
-    few = nodes(float(temperatures[-1]))
-    values = log_partition(few, corpus, marginal=marginal, random_state=seed)
-    return interpolation(temperatures) @ values
