@@ -151,8 +151,7 @@ class EnergyBasedModel(
             If the log-likelihood has not settled after `max_iter` passes.
         """
         trainer, rows = self._trainer(X, self.algorithm)
-        for name in ("loss_curve_", "converged_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
+        self._forget_convergence()
         watch: Any = Lowered(self.max_iter)
         if self.tol is not None:
             n_passes = _MANY_PASSES if self.algorithm == "mpf" else _FEW_PASSES
@@ -194,6 +193,7 @@ class EnergyBasedModel(
         Returns
         -------
         self
+            Without `loss_curve_` and `converged_`, which are those of one fit.
         """
         if not all(hasattr(self, name) for name in self._fitted_shapes):
             trainer, rows = self._trainer(X, "pcd")
@@ -201,8 +201,14 @@ class EnergyBasedModel(
             self._check_goes_on()
             trainer, rows = self._going_on(self._validate(X))
         trainer.step(rows)
+        self._forget_convergence()
         self._keep_trained(trainer, rows)
         return self
+
+    def _forget_convergence(self) -> None:
+        """Drop what an earlier fit says of itself."""
+        for name in ("loss_curve_", "converged_"):
+            self.__dict__.pop(name, None)
 
     def _check_goes_on(self) -> None:
         check_goes_on(self)

@@ -14,7 +14,7 @@ from scipy.special import expit, softmax
 
 from sklpf._utils.numbers import Array, Bits, Booleans, Integers, Matrix
 from sklpf._utils.random import Stream
-from sklpf._utils.validation import check_finite
+from sklpf._utils.validation import base_means, check_finite
 from sklpf.partition import ParallelTempering, PartitionEstimator
 from sklpf.paths import KernelPath, Regions, drawn_by_weight
 from sklpf.uncertainty import log_mean_exp
@@ -560,6 +560,24 @@ class PathWithRegions(UnitsPath):
     def _drawn(self, fields, n, rng):
         """Rows (n, n_visible) of bool from a mixture of units with these inputs."""
         return self.visible_units.draw(fields[rng.integers(len(fields), size=n)], rng)
+
+
+def given_means(values: Array, name: str) -> Array:
+    """Return means of units that a user has given, moved away from 0 and 1, or raise ValueError."""
+    # Anything from 2e-5 to 0.01 made no difference to AIS on three MNIST RBMs.
+    smallest = 1e-3
+    if not np.all((values >= 0) & (values <= 1)):
+        raise ValueError(
+            f"{name} must hold means of the visible units, between 0 and 1; take them from the"
+            " training data"
+        )
+    return values.clip(smallest, 1 - smallest)
+
+
+def means_of_base(base, means: Array) -> Array:
+    """Return means of a path's base: "data" are those of a model, "uniform" 1/2, others given."""
+    chosen = base_means(base, means)
+    return chosen if isinstance(base, str) else given_means(chosen, "base")
 
 
 def binary_units(rows, n: int, name: str = "rows") -> Bits:

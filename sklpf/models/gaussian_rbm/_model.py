@@ -384,7 +384,7 @@ class GaussianRBM(RBM):
         model._be_known(n_features)
         model.visible_basis_ = None
         if visible_basis is not None:
-            model.visible_basis_ = check_basis(visible_basis, n_features)
+            model.visible_basis_ = check_basis(visible_basis, n_features, "visible_basis")
         weights = Parameters(
             components,
             check_vector(intercept_visible, n_features, "intercept_visible"),
