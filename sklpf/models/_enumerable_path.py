@@ -103,7 +103,7 @@ class BinaryUnits:
 
     def n_states(self, n: int) -> float:
         """Return the number of states of n units."""
-        return 2.0**n
+        return float(np.prod(self.column_sizes(n), dtype=np.float64))
 
     def log_norms_of_states(
         self, weights: Array, bias: Array, other_bias: Array | None = None
@@ -302,10 +302,6 @@ class CategoricalUnits(BinaryUnits):
     def column_sizes(self, n: int) -> Integers:
         """Return the number of categories of each feature."""
         return np.diff(self.starts)
-
-    def n_states(self, n: int) -> float:
-        """Return the number of states of all features."""
-        return float(np.prod(np.diff(self.starts), dtype=np.float64))
 
     def all_states(self) -> NDArray:
         """Return all states.

@@ -91,8 +91,9 @@ class Part(NamedTuple):
 
     def states(self) -> States | None:
         """Return the states of its smaller layer, None where there are too many."""
-        n_visible = self.units.n_states(len(self.visible))
-        n_hidden = 2.0 ** len(self.hidden)
+        with np.errstate(over="ignore"):  # infinite beyond 1e308
+            n_visible = self.units.n_states(len(self.visible))
+            n_hidden = float(np.exp2(len(self.hidden)))
         by_visible = n_visible * len(self.hidden)
         by_hidden = n_hidden * len(self.visible)
         most = _MOST_NUMBERS / max(self.weights.shape, default=1)
