@@ -120,18 +120,15 @@ class DecoderImportance(HAIS):
         proposals = _proposals(posteriors, rngs, encoded, self.checks or encoded is None)
         tol = np.inf if self.tol is None else self.tol
         found = [
-            None
-            if proposal is None
-            else _by_importance(posteriors, t, proposal, tol, rngs[t], path.n_draws)
+            _by_importance(posteriors, t, proposal, tol, rngs[t], path.n_draws)
             for t, proposal in enumerate(proposals)
         ]
-        failed = [t for t, weighed in enumerate(found) if weighed is None or not weighed.is_light]
+        failed = [t for t, weighed in enumerate(found) if not weighed.is_light]
         others = super()._estimate_rows(path, [rows[t] for t in failed], [seeds[t] for t in failed])
         n_climbing = posteriors.evaluations.n // len(rows)
         for weighed in found:
-            n_draws = 0 if weighed is None else weighed.n_draws
-            tried = {"draws": n_draws, "climbs": n_climbing}
-            if weighed is None or not weighed.is_light:
+            tried = {"draws": weighed.n_draws, "climbs": n_climbing}
+            if not weighed.is_light:
                 result = next(others)
                 yield replace(result, sweeps=result.sweeps | tried)
                 continue
@@ -390,13 +387,15 @@ class Weighed(NamedTuple):
     n_draws: int
 
 
-def _by_importance(posteriors, row, proposal: Mixture, tol, rng, n_of_batch: int) -> Weighed:
+def _by_importance(posteriors, row, proposal: Mixture | None, tol, rng, n_of_batch) -> Weighed:
     """Draw batches until the weights of one are light, each from a proposal that was fitted to all
-    draws before; then once more for the estimate.
+    draws before; then once more for the estimate. Without a proposal none are drawn.
     """
     most_batches = 8
     most_draws = 40_000
     effective_share = 0.1  # of `n_of_batch`, as many effective draws as a batch needs
+    if proposal is None:
+        return Weighed(np.nan, np.nan, 0, False, 0)
     past = Past([], [], [])
     n = n_of_batch
     is_last = False

@@ -259,13 +259,11 @@ class GaussianRBM(RBM):
             )
         if first:
             check_columns_known(missing)
-        coordinates = self._choose_coordinates(X) if first else None
-        if "_training" in vars(self):
+            trainer = self._begin(X, self._stream_of_numbers(), self._choose_coordinates(X))
+        elif "_training" in vars(self):
             trainer = self._training
             trainer.go_on(self)
             self._count(X)
-        elif coordinates is not None:
-            trainer = self._begin(X, self._stream_of_numbers(), coordinates)
         else:
             coordinates = Coordinates.of_columns(self._coordinates_of(X))
             start = self._parameters

@@ -664,18 +664,13 @@ class LatentDirichletAllocation(
 
     def _words_scored(self, X, level: float | None = None) -> Scored:
         """Log-likelihoods per word; documents without words do not count."""
-        n_tokens = self._n_tokens(X)
-        return _per_word(super()._scored(X, level), n_tokens)
-
-    def _n_tokens(self, X) -> Array:
-        """Tokens of every document, (n,); ValueError if there is none at all."""
         check_fitted(self)
         n_tokens = lengths(rounded(self._validate(X)))
         if not n_tokens.any():
             raise ValueError(
                 "X has no tokens, and perplexity is one of tokens; pass a document with a word"
             )
-        return n_tokens
+        return _per_word(super()._scored(X, level), n_tokens)
 
     @property
     def _topics(self) -> Topics:

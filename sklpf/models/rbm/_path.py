@@ -334,8 +334,11 @@ class RBMPath(PathWithRegions):
 
     def _region_starts(self, rng) -> RBMState:
         """Random rows, rows drawn given that one hidden unit is on alone, and `starts`."""
-        rows = [self._random_rows(rng), self._rows_of_units(rng), self.starts]
-        return self.state_from_rows(np.concatenate(rows))
+        random = self._random_rows(rng)
+        n_hidden = len(self.components)
+        alone = np.eye(n_hidden)[rng.permutation(n_hidden)[:N_CENTRES]]
+        of_units = self._rows_given(alone, rng)
+        return self.state_from_rows(np.concatenate([random, of_units, self.starts]))
 
     def _inputs(self, state) -> Array:
         return self.parameters.visible_fields(state.h)
@@ -384,13 +387,6 @@ class RBMPath(PathWithRegions):
         visible = self.visible_units.draw(np.zeros((n_half, self.n_visible)), rng)
         hidden = rng.random((n_half, len(self.components))) < 0.5
         return np.concatenate([visible, self._rows_given(hidden, rng)])
-
-    def _rows_of_units(self, rng):
-        """Rows drawn given that one hidden unit is on, of at most as many units as there are
-        centres.
-        """
-        alone = rng.permutation(len(self.components))[:N_CENTRES]
-        return self._rows_given(np.eye(len(self.components))[alone], rng)
 
     def _rows_given(self, hidden, rng):
         """A visible row for each row of hidden units."""

@@ -28,7 +28,6 @@ from sklpf.kernels import (
     draw_categories,
     exp32,
     implements,
-    inlined,
     layer,
     njit,
     summing,
@@ -156,14 +155,6 @@ def _draw_layer(
     add_layer(other_field, rows, products)
 
 
-@inlined
-def _unit_scratch(n_chains, largest):
-    bits = np.empty(largest + 4, np.uint32)
-    drawn = np.empty(largest, np.uint8)
-    inputs = np.empty(largest, np.float32)
-    return bits, drawn, inputs, layer(n_chains, largest)
-
-
 @njit
 def refresh_field(units, bias, rows, field):
     """Sum the field of one layer anew from the units of the other."""
@@ -263,8 +254,12 @@ def _marginal_derivatives(field, n, beta):
 def _scratch(model, state):
     n_chains, n_visible = state.v.shape
     n_hidden = state.h.shape[1]
-    work = _unit_scratch(n_chains, max(n_visible, n_hidden))
-    return work, np.empty(n_hidden, np.float32), np.empty(n_hidden, np.float32)
+    largest = max(n_visible, n_hidden)
+    bits = np.empty(largest + 4, np.uint32)
+    drawn = np.empty(largest, np.uint8)
+    inputs = np.empty(largest, np.float32)
+    of_units = (bits, drawn, inputs, layer(n_chains, largest))
+    return of_units, np.empty(n_hidden, np.float32), np.empty(n_hidden, np.float32)
 
 
 @implements(programs.sweep, PathArrays, **BORROWS)
