@@ -140,16 +140,6 @@ def _sweep(model, state, betas, reverse, keys, work):
         state.gain[c] = work.gain[c]
 
 
-@implements(programs.log_base, Couplings)
-def _log_base(model, state, c):
-    return state.log_base[c]
-
-
-@implements(programs.log_gain, Couplings)
-def _log_gain(model, state, c):
-    return state.gain[c]
-
-
 tempered(Couplings)
 
 

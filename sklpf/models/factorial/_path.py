@@ -24,13 +24,11 @@ from sklpf.paths import check_ladder, read_only
 
 
 class FactorialState(NamedTuple):
-    """Chains of one row: active components and the two quadratic forms that its likelihood is made
-    of.
-    """
+    """Chains of one row: active components, and the two ends of their log densities in nats."""
 
     z: NDArray[np.uint8]
-    distance: Array
-    variance: Array
+    log_base: Array
+    gain: Array
 
 
 class FactorialPath(EnumerablePath):
@@ -179,7 +177,7 @@ class FactorialPath(EnumerablePath):
         independent.
         """
         off = np.zeros((n, len(self.products)), dtype=np.uint8)
-        return self._sweep(FactorialState(off, np.ones(n), np.ones(n)), np.zeros(n), stream)
+        return self._sweep(FactorialState(off, np.zeros(n), np.zeros(n)), np.zeros(n), stream)
 
     @property
     def n_summaries(self) -> int:

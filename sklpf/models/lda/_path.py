@@ -26,13 +26,13 @@ _STAGES = 12  # steps in which they forget it
 
 
 class TopicState(NamedTuple):
-    """Chains of one document: the topics of its tokens, log f of the base and how much it gains to
-    the target.
+    """Chains of one document: the topics of its tokens, and the two ends of their log densities in
+    nats.
     """
 
     z: NDArray[np.int32]
-    base: Array
-    slope: Array
+    log_base: Array
+    gain: Array
 
 
 class LDAPath(KernelPath):

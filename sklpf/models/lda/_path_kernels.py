@@ -4,11 +4,11 @@ topics.
 With the prior's means m_k = alpha_k / A and the counts c_k of the topics, of a chain with topics z
 (N,) int32
 
-    base = sum_n log m[z_n] topics[z_n, w_n],    slope = sum_k sum_(j < c_k) log (alpha_k + j) / m_k
-    - log denominator,
+    log_base = sum_n log m[z_n] topics[z_n, w_n],
+    gain = sum_k sum_(j < c_k) log (alpha_k + j) / m_k - log denominator,
 
-and log f_beta = base + beta slope. The conditional of a token is proportional to topics[k, w] times
-m_k ((alpha_k + c_k) / m_k)^beta, where c does not count the token itself. These weights are
+and log f_beta = log_base + beta gain. The conditional of a token is proportional to topics[k, w]
+times m_k ((alpha_k + c_k) / m_k)^beta, where c does not count the token itself. These weights are
 float32, 16 topics in a vector; counts are integers, and densities float64. The outer loop is over
 tokens and the inner one over chains, so that no load of a chain waits for its own last store.
 """
@@ -131,20 +131,10 @@ def _sweep(model, state, betas, reverse, keys, work):
                 counts[c, old] -= 1
                 weights[c, old] = _weight(model, old, counts[c, old], betas[c])
     for c in range(n):  # anew, so that rounding does not build up
-        state.base[c] = 0.0
+        state.log_base[c] = 0.0
         for i in range(n_tokens):
-            state.base[c] += model.log_base[model.word[i], z[c, i]]
-        state.slope[c] = urn_gain(model, counts[c])
-
-
-@implements(programs.log_base, Document)
-def _log_base(model, state, c):
-    return state.base[c]
-
-
-@implements(programs.log_gain, Document)
-def _log_gain(model, state, c):
-    return state.slope[c]
+            state.log_base[c] += model.log_base[model.word[i], z[c, i]]
+        state.gain[c] = urn_gain(model, counts[c])
 
 
 @implements(programs.summarise, Document)
