@@ -88,6 +88,15 @@ def test_what_is_no_number_is_refused_by_name(make, name, value):
         make(**GOOD[make] | {name: value})
 
 
+@pytest.mark.parametrize(
+    ("make", "name"), [(RBM, "components"), (PRODUCT, "exponents"), (GAUSSIAN, "components")]
+)
+def test_masked_parameters_are_refused_and_not_read_beneath_their_masks(make, name):
+    masked = np.ma.masked_array(np.asarray(GOOD[make][name], dtype=float), mask=True)
+    with pytest.raises(TypeError, match=f"{name} .*masked entries"):
+        make(**GOOD[make] | {name: masked})
+
+
 def test_units_of_another_type_are_refused():
     with pytest.raises(TypeError, match=r"visible_units must be CategoricalUnits.*got list"):
         RBMPath(**GOOD[RBMPath], visible_units=[3])
@@ -125,13 +134,13 @@ def test_units_of_another_type_are_refused():
         (LDAPath, {"X": [[-1, 2]]}, "X must hold whole counts"),
         (LDAPath, {"X": [[np.inf, 2]]}, "X must hold whole counts"),
         (LinearPath, {"noise_std": 0.0}, "noise_std must be positive"),
-        (LinearPath, {"components": [[np.nan, 1.0]]}, "components must be finite"),
-        (LinearPath, {"components": [1.0, 2.0]}, "components must be a matrix"),
+        (LinearPath, {"components": [[np.nan, 1.0]]}, "components contains NaN"),
+        (LinearPath, {"components": [1.0, 2.0]}, "components can't be used: Expected 2D"),
         (LinearPath, {"X": [[1.0]]}, r"X must have the shape \(n_rows, 2\)"),
         (LinearPath, {"prior": "cauchy"}, "prior must be"),
         (BilinearPath, {"noise_std": -1.0}, "noise_std must be positive"),
         (BilinearPath, {"content_weights": [[1], [2]]}, "must have a row for each of 1 components"),
-        (BilinearPath, {"style_weights": [[np.inf]]}, "style_weights must be finite"),
+        (BilinearPath, {"style_weights": [[np.inf]]}, "style_weights contains infinity"),
         (RBM, {"components": [1.0]}, "2D"),
         (RBM, {"intercept_visible": [0, 0]}, r"intercept_visible must have shape \(3,\)"),
         (RBM, {"visible_mean": [2.0] * 3}, "visible_mean must hold means"),

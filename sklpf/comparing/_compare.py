@@ -105,7 +105,13 @@ class Comparison(Table):
             apart = "" if shown is score else interval_text(shown)
             remarks = "; ".join(self._remarks(name))
             table.append((name, interval_text(score), apart, *self._parts(name), remarks))
-        return table
+        baselines: dict[str, str] = {}
+        for score in self.scores.values():
+            if score.baseline is not None:
+                mean = f"{score.baseline.mean:.{digits(score)}f}"
+                baselines.setdefault(f"({score.baseline.name})", mean)
+        blank = [""] * (len(self._header) - 2)
+        return [*table, *((name, mean, *blank) for name, mean in baselines.items())]
 
     def _parts(self, name: str) -> list[str]:
         """Cells for the parts of an error."""
@@ -114,7 +120,12 @@ class Comparison(Table):
     def _remarks(self, name: str) -> list[str]:
         """Remarks on a name's numbers, such as why they are not trusted."""
         reasons = self._shown(name).reasons
-        return [f"not converged: {'; '.join(reasons)}"] if reasons else []
+        remarks = [f"not converged: {'; '.join(reasons)}"] if reasons else []
+        baseline = self.scores[name].baseline
+        if baseline is not None and baseline.is_better:
+            worse = f"worse than {baseline.name} of the training rows, {baseline.mean:.2f} nats"
+            remarks.append(worse)
+        return remarks
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,12 +152,8 @@ class ModelComparison(Comparison):
         return {"method": getattr(self._shown(name), "method", "")}
 
     def _remarks(self, name: str) -> list[str]:
-        score = self.scores[name]
         shown = self._shown(name)
         remarks = super()._remarks(name)
-        if score.baseline is not None and score.baseline.is_better:
-            baseline = score.baseline
-            remarks.append(f"worse than {baseline.name} of the training rows: {baseline.remedy}")
         if shown.is_unsettled:
             remarks.append(f"unsettled, ± {shown.scatter:.2g}")
         return remarks
@@ -160,24 +167,11 @@ class ModelComparison(Comparison):
             " compare_fits"
         ]
 
-    def _table(self) -> Rows:
-        return [*super()._table(), *_baseline_rows(self.scores)]
-
     def _title(self) -> str:
         unit = self.scores[self.best].unit
         return (
             f"log-likelihood per {unit} of these fitted models (nats); of procedures: compare_fits"
         )
-
-
-def _baseline_rows(scores: Mapping[str, ScoreInterval]) -> Rows:
-    """Rows of a table for the baselines of scores, without repetition."""
-    rows = []
-    for score in scores.values():
-        if score.baseline is not None:
-            mean = f"{score.baseline.mean:.{digits(score)}f}"
-            rows.append((f"({score.baseline.name})", mean, "", ""))
-    return list({row[0]: row for row in reversed(rows)}.values())
 
 
 def interval_text(interval: IntervalOfMean) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -131,42 +130,6 @@ class Display:
         return self
 
 
-class ResultDisplay(Display):
-    """Base class of the Displays of a `PartitionResult`, which define ``from_result(result, *, ax,
-    **options)``.
-    """
-
-    from_result: ClassVar[Callable[..., Any]]
-
-    @classmethod
-    def from_estimator(cls, estimator, *, ax: Axes | NDArray | None = None, **options) -> Self:
-        """Draw what a fitted estimator found.
-
-        Parameters
-        ----------
-        estimator : PartitionEstimator or model
-            A model after its log Z was estimated (by `score`, say), or a pipeline that ends in one.
-            Models keep no samples, such as the weights of `AIS`.
-        ax : Axes, array-like of Axes or None, default=None
-            As in `plot`.
-        **options
-            As in `from_result`.
-
-        Returns
-        -------
-        display : Display
-
-        Raises
-        ------
-        TypeError
-            If `estimator` is neither.
-        ValueError
-            If its result lacks what is drawn; NotFittedError, which is one, if there is no result
-            yet.
-        """
-        return cls.from_result(result_of(estimator), ax=ax, **options)
-
-
 def fitted_model(model: Any) -> Any:
     """The fitted model itself, or the one that a pipeline ends in."""
     model = last_step(model)
@@ -199,15 +162,6 @@ def result_of(estimator: Any) -> PartitionResult:
     return result
 
 
-def check_result(result: PartitionResult) -> PartitionResult:
-    """Raise TypeError unless it is the result of a partition estimator."""
-    if not isinstance(result, PartitionResult):
-        raise TypeError(
-            f"result must be a PartitionResult, such as result_, got {type(result).__name__}"
-        )
-    return result
-
-
 def title_of(result: PartitionResult) -> str:
     """Method, the kind of statement where it is no estimate, and whether it is not to be
     trusted.
@@ -223,26 +177,6 @@ def title_of(result: PartitionResult) -> str:
 def width(axes: Any) -> float:
     """The width of axes in inches, before a layout engine moves them."""
     return axes.bbox.width / axes.figure.dpi
-
-
-def label_decades(axes: Axes, name: str) -> None:
-    """Make an axis ("x" or "y") logarithmic, with labels that are short and no more than
-    have room.
-    """
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
-
-    getattr(axes, f"set_{name}scale")("log")
-    axis = getattr(axes, f"{name}axis")
-    low, high = axis.get_view_interval()
-    decades = np.log10(high / low)
-    length = width(axes) if name == "x" else 4.0
-    room = length / 0.9  # a label takes up to 0.6 inches
-    within = next((steps for steps in ((1, 2, 5), (1, 3)) if decades * len(steps) < room), (1,))
-    axis.set_major_locator(LogLocator(subs=within) if decades > 0.5 else MaxNLocator(5))
-    axis.set_major_formatter(
-        FuncFormatter(lambda value, _: f"{value:,.10g}" if 1e-3 <= value < 1e6 else f"{value:.0e}")
-    )
-    axis.set_minor_formatter(NullFormatter())
 
 
 def legend_above(axes: Any) -> None:

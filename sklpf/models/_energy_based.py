@@ -30,7 +30,6 @@ from sklpf._utils.validation import (
     TOO_FAR,
     at_least,
     check_squares,
-    named_by_model,
     validate_data,
 )
 from sklpf.models._density_ratio_path import N_DRAWS, DensityRatioPath, draws_of_both
@@ -123,7 +122,6 @@ class EnergyBasedModel(
     }
 
     # -- training
-    @named_by_model
     @all_or_nothing
     @reporting
     def fit(self, X, y=None) -> Self:
@@ -175,7 +173,6 @@ class EnergyBasedModel(
                 warn_unsettled(self.n_iter_)
         return self
 
-    @named_by_model
     @all_or_nothing
     def partial_fit(self, X, y=None) -> Self:
         """Make one step of persistent contrastive divergence on X, one minibatch.

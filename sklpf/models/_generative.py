@@ -34,7 +34,6 @@ from sklpf._utils.validation import (
     check_fitted,
     check_scale,
     check_squares,
-    named_by_model,
 )
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
@@ -77,7 +76,6 @@ class GenerativeModel(
         "max_iter": [at_least(1)],
     }
 
-    @named_by_model
     @all_or_nothing
     @reporting
     def fit(self, X, y=None) -> Self:

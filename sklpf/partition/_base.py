@@ -37,9 +37,9 @@ from sklpf._utils.validation import (
 )
 from sklpf._utils.warnings import warn
 from sklpf.partition._path_rows import each_row, estimate_rows
-from sklpf.partition._result import PartitionResult, Run
+from sklpf.partition._result import Finding, Findings, Judgement, PartitionResult, Run, Work
 from sklpf.partition.alarms import has_not_mixed, raised
-from sklpf.partition.checks import CHECKS, Finding, Findings, Judgement, Work
+from sklpf.partition.checks import CHECKS
 from sklpf.partition.checks.missed_mass import regions_to_cover
 from sklpf.paths import Memory, Path, has, is_own_density
 from sklpf.programs import ADAPTIVE_LADDERS, Plan, plan_runs, thinned

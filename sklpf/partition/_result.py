@@ -1,5 +1,5 @@
-"""A Run, which sampling leaves of one log Z, and a PartitionResult, which is read from it: how
-sure it is, why it may not be trusted, and the diagnostics that say so.
+"""A Run, which sampling leaves of one log Z, what checks find of it, and a PartitionResult, which
+is read from it: how sure it is, why it may not be trusted, and the diagnostics that say so.
 """
 
 from __future__ import annotations
@@ -8,10 +8,10 @@ import contextlib
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from scipy.stats import t as student_t
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.parallel import one_blas_thread
+from sklpf._utils.random import Stream, seeded
 from sklpf._utils.tables import (
     Fields,
     Readable,
@@ -33,9 +34,9 @@ from sklpf._utils.validation import check_level
 from sklpf._utils.warnings import Alarm
 from sklpf.partition._diagnostics import DIAGNOSTICS
 from sklpf.partition.alarms import raised, rounding_alarms, single_state_alarms, threshold
-from sklpf.partition.checks import Findings
 from sklpf.paths import Regions
 from sklpf.programs import NO_ROUNDS, Draws
+from sklpf.transitions import Transition
 from sklpf.uncertainty import effective_sample_size, pareto_shape
 
 STATEMENTS = (
@@ -529,6 +530,74 @@ def _shown(values, good: str) -> str:
 
 def _number(value) -> str:
     return short(value.item()) if value.dtype.kind in "iub" else f"{float(value):.6g}"
+
+
+# -- findings of checks
+class Work(NamedTuple):
+    """Input of a check.
+
+    Attributes
+    ----------
+    path : Path
+    seed : int
+        Of the run: a check takes a stream of its own name.
+    run : Run or None
+        None before chains are run.
+    move : Transition or None
+        The tuned move of reverse chains, where weights of independent chains are what is read.
+    n_jobs : int or None
+    """
+
+    path: Any
+    seed: int
+    run: Any = None
+    move: Transition | None = None
+    n_jobs: int | None = None
+
+    def stream(self, name: str) -> Stream:
+        """Random stream of this name."""
+        return seeded(self.seed).of(name)
+
+
+Judgement = tuple[Sequence[Alarm], dict[str, Any]]  # alarms, and numbers for the diagnostics
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """Finding of a check: arrays and numbers, and their cost.
+
+    A check extends it. `requires` names the optional methods of paths without which it does not
+    apply; `needs_run` is False if it looks before chains are run.
+
+    Attributes
+    ----------
+    alarms : tuple of Alarm
+        Those that depend on no result.
+    n_evaluations : int
+        How often the check asked for the log density, or its gradient, at a point, and sweeps of
+        its chains.
+    n_failed : int
+        Points at which the density raised an error then.
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ()
+    needs_run: ClassVar[bool] = True
+
+    alarms: tuple[Alarm, ...] = ()
+    n_evaluations: int = 0
+    n_failed: int = 0
+
+    @classmethod
+    def collect(cls, work: Work) -> Self | None:
+        """Return what is found; None where the check does not apply."""
+        return None
+
+    def judge(self, run: Run, result: PartitionResult) -> Judgement:
+        """Return what this says of a run and of the result that the run shows by itself."""
+        return self.alarms, {}
+
+
+Findings = Mapping[str, Finding]  # by the names of checks
 
 
 # -- runs

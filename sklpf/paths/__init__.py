@@ -61,6 +61,7 @@ from sklpf.paths._bases import (  # noqa: F401
     shrunk_covariance,
 )
 from sklpf.paths._climbs import (  # noqa: F401
+    ClimbTarget,
     Ends,
     climb,
     evaluate_bisecting_failures,
@@ -96,7 +97,6 @@ from sklpf.paths._mixture_fit import (  # noqa: F401
     fit_parts,
     with_tails,
 )
-from sklpf.paths._modes import ClimbTarget  # noqa: F401
 from sklpf.paths._optional import (  # noqa: F401
     State,
 )

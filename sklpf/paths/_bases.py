@@ -18,9 +18,14 @@ from scipy.special import betaln, erf, gammaln, log_ndtr, softmax
 from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.validation import as_float64, check_scale, check_squares
 from sklpf.paths._box import Box
-from sklpf.paths._climbs import climb, functions_for_climbs
+from sklpf.paths._climbs import (
+    Function,
+    check_at_start,
+    climb,
+    functions_for_climbs,
+    mode_and_covariance,
+)
 from sklpf.paths._functions import check_callable
-from sklpf.paths._modes import Function, check_at_start, mode_and_covariance
 from sklpf.uncertainty import log_mean_exp
 
 # interquartile range of the standard normal

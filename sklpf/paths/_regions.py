@@ -17,20 +17,18 @@ from sklpf._utils.numbers import LOG_TAU, Array
 from sklpf._utils.random import systematic
 from sklpf.paths._box import Box
 from sklpf.paths._climbs import (
+    NEAR_A_SIDE,
     NEARLY,
     STEP,
+    ClimbTarget,
     Ends,
     LogDensity,
     Slopes,
     climb,
-    mirrored,
-    starts_of_climbs,
-)
-from sklpf.paths._modes import (
-    NEAR_A_SIDE,
-    ClimbTarget,
     curvature_by_slopes,
     curvature_by_values,
+    mirrored,
+    starts_of_climbs,
     widths_around,
 )
 from sklpf.uncertainty import effective_sample_size, log_mean_exp

@@ -8,6 +8,7 @@ __all__ = ["LikelihoodOutliers", "ScoreDifference", "ScoreInterval", "log_likeli
 
 # Shared with other folders.
 # isort: split
+from sklpf.scoring._baseline import BaselineScore  # noqa: F401
 from sklpf.scoring._likelihood import (  # noqa: F401
     SCORING,
     LogLikelihoodMixin,

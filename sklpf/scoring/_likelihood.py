@@ -31,7 +31,6 @@ from sklpf._utils.validation import (
     Versioned,
     check_count,
     check_fitted,
-    named_by_model,
     validate_data,
 )
 from sklpf._utils.warnings import warn
@@ -93,7 +92,6 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     path: ClassVar[Callable[..., Any]]
     get_params: ClassVar[Callable[..., dict[str, Any]]]
 
-    @named_by_model
     def score_samples(self, X) -> Array:
         """Log-likelihood of every row.
 
@@ -119,7 +117,6 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         """
         return self._scored(X, tolerates=False).values
 
-    @named_by_model
     def score(self, X, y=None) -> float:
         """Mean log-likelihood per row, in nats.
 
@@ -144,7 +141,6 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
             self._say_if_worse(scored.baseline.compare(scored.values, scored.above), mean)
         return mean
 
-    @named_by_model
     def score_interval(self, X, level: float = 0.95) -> ScoreInterval:
         """Mean log-likelihood per row with the sampling error over rows and the error of log Z,
         apart and combined.
@@ -492,7 +488,6 @@ class LogLikelihoodMixin(ScoredModel):
         return fingerprint(parts), *(zlib.crc32(array) for array in arrays)
 
     # -- draws
-    @named_by_model
     def sample(self, n_samples=1, random_state=None) -> NDArray:
         """Draw rows from the model.
 

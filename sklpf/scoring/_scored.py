@@ -28,6 +28,7 @@ class IntervalOfMean(Readable):
     reasons: tuple[str, ...] = ()
     _: KW_ONLY
     unit: str = "row"
+    baseline: BaselineScore | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -87,7 +88,6 @@ class ScoreInterval(IntervalOfMean):
     """
 
     scatter: float = np.nan
-    baseline: BaselineScore | None = None
 
     @property
     def is_unsettled(self) -> bool:

@@ -31,8 +31,9 @@ DIGITS = digits().astype(float)
 
 
 def trained(n_components, n_iter, seed=0, learning_rate=0.05):
-    rbm = BernoulliRBM(n_components, learning_rate=learning_rate, n_iter=n_iter, random_state=seed)
-    return rbm.fit(DIGITS[:1200])
+    """An RBM with its last weights, which differ more than averages."""
+    options = {"learning_rate": learning_rate, "n_iter": n_iter, "average": False}
+    return BernoulliRBM(n_components, random_state=seed, **options).fit(DIGITS[:1200])
 
 
 def one_more_step(model):
@@ -69,11 +70,10 @@ def products(heavy, d, distance, second=None, estimator=None):
     """Two complete products with known log Z; the second may be a Laplace one, or every expert two
     of half weight.
     """
-    rng, options = (
-        np.random.default_rng(0),
-        {"partition_estimator": HAIS() if estimator is None else estimator},
-    )
-    rotation, exponents = np.linalg.qr(rng.standard_normal((d, d)))[0], np.linspace(2, 4, d)
+    rng = np.random.default_rng(0)
+    options = {"partition_estimator": HAIS() if estimator is None else estimator}
+    rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    exponents = np.linspace(2, 4, d)
     scales = np.sqrt(2 * exponents - 3) ** -1 if heavy else np.full(d, np.sqrt(2))  # unit variances
     filters, mean = scales[:, np.newaxis] * rotation, np.full(d, distance)
     other = filters + distance * scales[:, np.newaxis] * rng.standard_normal((d, d)) / np.sqrt(d)

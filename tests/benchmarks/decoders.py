@@ -1,7 +1,7 @@
 """Likelihoods of rows under decoders: coverage, and the time a row takes.
 
     python tests/benchmarks/decoders.py [--task {blocks,cases,encoders}] [--seeds 6] [--rows 50]
-        [--cases WORD ...] [--anneal] [--slow-rows 3] [--results decoders.jsonl]
+        [--anneal] [--slow-rows 3] [--results decoders.jsonl]
 
 blocks: networks in 4 to 20 dimensions, made anew for each seed, whose p(x) is a product of
 integrals over planes. cases: rows of one network each; the truth is a grid's (2 latent variables),
@@ -24,7 +24,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from measure import chosen, groups, measured, options, print_coverage, records_of, row, table
+from measure import groups, measured, options, print_coverage, records_of, row, table
 
 from sklpf import HAIS, Gaussian, GeometricPath
 
@@ -160,13 +160,12 @@ def run(task, case, seed, rows, anneal):
 
 
 def main():
-    others = {"task": "blocks", "rows": 50, "slow-rows": 3, "cases": [""], "anneal": False}
+    others = {"task": "blocks", "rows": 50, "slow-rows": 3, "anneal": False}
     args = options(__doc__, "decoders.jsonl", 6, others)
     fixed = {"rows": args.rows, "anneal": args.anneal}
-    names = chosen(TASKS[args.task][0], args.cases)
     tasks = [
         {"task": args.task, "case": case, "seed": seed} | fixed
-        for case, seed in product(names, args.seeds)
+        for case, seed in product(TASKS[args.task][0], args.seeds)
     ]
     records = [each for each in measured(args.results, tasks, run) if each["task"] == args.task]
     print_coverage(records, "case", "anneal")

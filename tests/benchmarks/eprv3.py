@@ -213,9 +213,7 @@ class Task:
         return sum(each.n_points for each in self.counted)
 
     def adaptive_smc(self, tol, seed):
-        return AdaptiveSMC(
-            self.options.n_particles, tol, self.options.max_sweeps, random_state=seed
-        )
+        return AdaptiveSMC(1000, tol, max_sweeps=3_000_000, random_state=seed)
 
 
 def record_of(result):
@@ -279,7 +277,7 @@ def tempering(task, seed):
         result = fitted(task.adaptive_smc(LOOSE, 1000 + seed), path)
     else:
         path, result = one_by_one(task, task.n_planets, LOOSE, 1000 + seed)
-    chains = ParallelTempering(n_sweeps=task.options.n_sweeps, tol=TOL)
+    chains = ParallelTempering(n_sweeps=16_384, tol=TOL)
     estimator = UntilTrusted([chains], TOL, random_state=seed)
     return fitted(estimator, path, draws=draws_of(result)[np.newaxis])
 
@@ -365,7 +363,6 @@ def report(records, folder):
 def main():
     others = {"folder": None, "planets": [0, 1, 2], "priors": ["a", "b"], "sets": [1, 2, 3]}
     others |= {"methods": ["AdaptiveSMC", "tempering"], "plain": False}
-    others |= {"n-particles": 1000, "max-sweeps": 3_000_000, "n-sweeps": 16384}
     args = options(__doc__, "eprv3.jsonl", 2, others)
     args.folder = Path(args.folder)
 

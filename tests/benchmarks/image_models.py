@@ -1,13 +1,13 @@
 """Held-out likelihood of models of image patches, ours and scikit-learn's: table 1 and figure 5 of
 the HAIS paper.
 
-    python tests/benchmarks/image_models.py [--models WORD ...] [--seeds 3] [--train 10000]
-        [--test 1000] [--components 36] [--size 16] [--rows 100] [--results image_models.jsonl]
+    python tests/benchmarks/image_models.py [--models WORD ...] [--seeds 3]
+        [--results image_models.jsonl]
 
 Every model is trained on the same patches. Every training is appended to the results, and not made
 again. Prints Markdown: nats a row of whitened patches. Gains are paired with those of the Gaussian
-row by row; their standard error takes rows as independent, while patches overlap. Models with one
-log Z a row score the first `--rows` test rows.
+row by row; their standard error takes rows as independent, while patches overlap. Generative
+models, which have a log Z for each row, score the first test rows.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from functools import partial
 from typing import NamedTuple
 
 import numpy as np
-from measure import chosen, groups, measured, options, reference, row, table
-from scipy.stats import laplace, logistic
-from sklearn.base import BaseEstimator, DensityMixin
+from measure import groups, measured, options, reference, row, table
 from sklearn.datasets import load_sample_images
-from sklearn.decomposition import PCA, FactorAnalysis, FastICA
 from sklearn.mixture import GaussianMixture
 from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from threadpoolctl import threadpool_limits
@@ -37,15 +34,6 @@ from sklpf import (
 )
 from sklpf.datasets import make_patches
 
-UNITS = ("n_factors", "n_covariance", "n_mean")
-SIZES = {
-    "train": 10_000,
-    "test": 1000,
-    "components": 36,
-    "size": 16,
-    "data-seed": 0,
-}  # of the patches
-
 
 # ---- what scikit-learn has
 def gaussian(seed=None):
@@ -53,40 +41,11 @@ def gaussian(seed=None):
     return GaussianMixture(1, reg_covar=0)
 
 
-def of_best_size(estimator, sizes, seed):
-    """The estimator with the number of components that a tenth of the training rows likes best,
-    fitted to all rows.
-    """
+def mixture(seed):
+    """With the number of components that a tenth of the training rows likes best."""
     split = ShuffleSplit(1, test_size=0.1, random_state=seed)
-    return GridSearchCV(estimator.set_params(random_state=seed), {"n_components": sizes}, cv=split)
-
-
-class IndependentComponents(DensityMixin, BaseEstimator):
-    """FastICA as a density: independent sources of unit variance, Laplace or logistic.
-
-    log p(x) = log |det W| + sum_i log p(s_i), s = W (x - mean). Rows are whitened here: FastICA's
-    own whitening multiplies axes by the sign of an entry, which is 0 for some if rows were white
-    before, and loses those sources.
-    """
-
-    scales = {"laplace": (laplace, 0.5**0.5), "logistic": (logistic, 3**0.5 / np.pi)}
-
-    def __init__(self, source="laplace", random_state=None):
-        self.source, self.random_state = source, random_state
-
-    def fit(self, X, y=None):
-        self.mean_ = X.mean(axis=0)
-        white = np.linalg.inv(np.linalg.cholesky(np.cov(X.T, bias=True)))
-        ica = FastICA(whiten=False, max_iter=1000, random_state=self.random_state)
-        self.unmixing_ = ica.fit((X - self.mean_) @ white.T).components_ @ white
-        return self
-
-    def score_samples(self, X):
-        density, scale = self.scales[self.source]
-        sources = (X - self.mean_) @ self.unmixing_.T
-        return np.linalg.slogdet(self.unmixing_)[1] + density.logpdf(sources, scale=scale).sum(
-            axis=1
-        )
+    estimator = GaussianMixture(max_iter=300, random_state=seed)
+    return GridSearchCV(estimator, {"n_components": [2, 4, 8, 16, 32]}, cv=split)
 
 
 def ours(model, parameters, seed):
@@ -97,55 +56,28 @@ def ours(model, parameters, seed):
 # ---- models
 class Model(NamedTuple):
     make: Callable  # seed -> an estimator with fit and score_samples
-    one_a_row: bool = False  # whether every row has a log Z of its own
+    n_scored: int | None = None  # test rows, where each has a log Z of its own
 
 
-def models(d):
-    """All models of rows with d features, by name."""
-    quarters = [d // 4, d // 2, 3 * d // 4]
-    mixture = GaussianMixture(max_iter=300)
-    return {
-        "Gaussian": Model(gaussian),
-        "PCA": Model(partial(of_best_size, PCA(), [*quarters, d])),
-        "FactorAnalysis": Model(partial(of_best_size, FactorAnalysis(), [1, *quarters])),
-        "FastICA, logistic": Model(partial(IndependentComponents, "logistic")),
-        "FastICA, Laplace": Model(partial(IndependentComponents, "laplace")),
-        "GaussianMixture": Model(partial(of_best_size, mixture, [2, 4, 8, 16, 32])),
-        **{
-            f"linear generative, {name}": Model(
-                partial(ours, LinearGenerativeModel, parameters), True
-            )
-            for name, parameters in (
-                (f"Gaussian, {d}", {"prior": "gaussian"}),
-                (f"Laplace, {d}", {}),
-                (f"Laplace, {4 * d}", {"n_components": 4 * d}),
-            )
-        },
-        "bilinear generative": Model(
-            partial(ours, BilinearGenerativeModel, {"n_content": 49, "n_style": 49}), True
-        ),
-        **products(d),
-        f"mean-covariance RBM, {d}": Model(partial(ours, MeanCovarianceRBM, {})),
-        f"mean-covariance RBM, {4 * d}": Model(
-            partial(ours, MeanCovarianceRBM, dict.fromkeys(UNITS, 4 * d))
-        ),
-    }
+def product(expert, n_components, algorithm="pcd"):
+    parameters = {"expert": expert, "n_components": n_components, "algorithm": algorithm}
+    return Model(partial(ours, ProductOfExperts, parameters))
 
 
-def products(d):
-    """Products of experts by expert, size and training."""
-    sizes = [(d, "ml"), (d, "pcd"), (2 * d, "pcd"), (4 * d, "pcd"), (4 * d, "mpf"), (8 * d, "pcd")]
-    return {
-        f"product of {name}, {n}, {algorithm}": Model(
-            partial(
-                ours,
-                ProductOfExperts,
-                {"expert": expert, "n_components": n, "algorithm": algorithm},
-            )
-        )
-        for name, expert in (("Laplace", "laplace"), ("Student-t", "student_t"))
-        for n, algorithm in sizes
-    }
+UNITS = dict.fromkeys(("n_factors", "n_covariance", "n_mean"), 144)
+MODELS = {
+    "Gaussian": Model(gaussian),
+    "GaussianMixture": Model(mixture),
+    "linear generative, Laplace, 36": Model(partial(ours, LinearGenerativeModel, {}), 100),
+    "bilinear generative": Model(
+        partial(ours, BilinearGenerativeModel, {"n_content": 49, "n_style": 49}), 16
+    ),
+    "product of Laplace, 144, PCD": product("laplace", 144),
+    "product of Student-t, 36, exact ML": product("student_t", 36, "ml"),
+    "product of Student-t, 144, PCD": product("student_t", 144),
+    "product of Student-t, 288, PCD": product("student_t", 288),
+    "mean-covariance RBM, 144 of each kind": Model(partial(ours, MeanCovarianceRBM, UNITS)),
+}
 
 
 # ---- measuring
@@ -158,17 +90,17 @@ def images():
 
 
 @functools.cache
-def patches(size, train, components, test, data_seed):
+def patches():
     """Patches, and the Gaussian's likelihoods of the test rows."""
-    found = make_patches(images(), size, train, components, n_test=test, random_state=data_seed)
+    found = make_patches(images(), 16, 10_000, 36, n_test=1000, random_state=0)
     return found, gaussian().fit(found.X_train).score_samples(found.X_test)
 
 
-def run(model, seed, rows, **of_patches):
+def run(model, seed):
     """One training, and what it gives for the rows."""
-    found, of_gaussian = patches(**of_patches)
-    make, one_a_row = models(of_patches["components"])[model]
-    X_test = found.X_test[: rows if one_a_row else None]
+    found, of_gaussian = patches()
+    make, n_scored = MODELS[model]
+    X_test = found.X_test[:n_scored]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         began = time.perf_counter()
@@ -228,17 +160,9 @@ def print_table(records):
 
 
 def main():
-    others = {"rows": 100, "models": [""], **SIZES}
-    args = options(__doc__, "image_models.jsonl", 3, others)
-    of_patches = {name.replace("-", "_"): getattr(args, name.replace("-", "_")) for name in SIZES}
-    tasks = [
-        {"model": model, "seed": seed, "rows": args.rows} | of_patches
-        for seed in args.seeds
-        for model in chosen(models(args.components), args.models)
-    ]
-    records = measured(args.results, tasks, run)
-    fixed = {"rows": args.rows} | of_patches
-    print_table([each for each in records if fixed.items() <= each.items()])
+    args = options(__doc__, "image_models.jsonl", 3, models=MODELS)
+    tasks = [{"model": name, "seed": seed} for seed in args.seeds for name in args.models]
+    print_table(measured(args.results, tasks, run))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Do the 95 % intervals of converged runs cover log Z that is known?
 
-    python tests/benchmarks/interval_coverage.py [--grid defaults] [--seeds 200] [--jobs 1]
+    python tests/benchmarks/interval_coverage.py [--grid defaults] [--seeds 200]
         [--problems WORD ...] [--estimators WORD ...] [--results interval_coverage.jsonl]
         [--ledger FILE]
 
@@ -575,12 +575,12 @@ def append_to_ledger(records, args):
 
 
 def main():
-    others = {"grid": "defaults", "jobs": 1, "ledger": None}
+    others = {"grid": "defaults", "ledger": None}
     others |= {"problems": [""], "estimators": [""]}
     args = options(__doc__, "interval_coverage.jsonl", 200, others)
     args.problems = chosen(GRIDS[args.grid].problems, args.problems)
     args.estimators = chosen(GRIDS[args.grid].estimators, args.estimators)
-    records = measured(args.results, tasks(args), run, args.jobs)
+    records = measured(args.results, tasks(args), run)
     records = [each for each in records if each["grid"] == args.grid]
     print_coverage(records, "problem", "estimator")
     print_coverage([each for each in records if BLIND not in each["problem"]], "estimator")

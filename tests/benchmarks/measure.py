@@ -9,7 +9,6 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from joblib import Parallel, delayed
 from scipy.special import logsumexp
 from scipy.stats import binom
 from sklearn.datasets import load_digits
@@ -126,7 +125,7 @@ def read(file):
     return [json.loads(line) for line in lines]
 
 
-def measured(file, tasks, run, n_jobs=1):
+def measured(file, tasks, run):
     """Make the runs that a file of JSON lines lacks, append their records, and return all of it.
 
     Parameters
@@ -140,9 +139,9 @@ def measured(file, tasks, run, n_jobs=1):
     names = tuple(tasks[0]) if tasks else ()
     done = {tuple(map(str, map(record.get, names))) for record in read(file)}
     missing = [task for task in tasks if tuple(map(str, task.values())) not in done]
-    found = Parallel(n_jobs, return_as="generator")(delayed(run)(**task) for task in missing)
     with open(file, "a", encoding="utf-8") as opened:
-        for task, records in zip(missing, found):
+        for task in missing:
+            records = run(**task)
             for record in [records] if isinstance(records, dict) else records:
                 opened.write(json.dumps(task | record, default=float) + "\n")
             opened.flush()

@@ -1,6 +1,6 @@
 """log Z of public targets for which nobody states one, by two estimators that share nothing.
 
-    python tests/benchmarks/public_targets.py [--folder FOLDER] [--targets WORD ...] [--tol 0.01]
+    python tests/benchmarks/public_targets.py [--folder FOLDER] [--targets WORD ...]
         [--results public_targets.jsonl] [--csv doc/benchmarks/public_targets.csv]
 
 Definitions are those of the benchmarks that use the targets (Inference Gym; Blessing et al. 2024,
@@ -377,7 +377,7 @@ def methods_of(name, target):
     return ["HAIS from the mode", "AdaptiveSMC from the mode"]
 
 
-def run(target, method, tol, folder):
+def run(target, folder, method):
     made = make(target, folder)
     started = time.process_time()
     if method == "quadrature":
@@ -386,7 +386,7 @@ def run(target, method, tol, folder):
     base, estimator = METHODS[method]
     estimator.set_params(random_state=list(METHODS).index(method))
     if "tol" in estimator.get_params():  # beside quadrature it is a check
-        estimator.set_params(tol=tol if made.quadrature is None else 5 * tol)
+        estimator.set_params(tol=0.01 if made.quadrature is None else 0.05)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         result = estimator.fit(path_from(made, base(made))).result_
@@ -420,7 +420,7 @@ def line_of(name, records, folder):
 
 
 def main():
-    others = {"folder": ".", "tol": 0.01, "csv": None}
+    others = {"folder": ".", "csv": None}
     args = options(__doc__, "public_targets.jsonl", 1, others, targets=TARGETS)
     tasks = []
     for name in args.targets:
@@ -429,8 +429,8 @@ def main():
         except FileNotFoundError as error:
             print(f"{name}: {error}")
             continue
-        fixed = {"tol": args.tol, "folder": args.folder}
-        tasks += [{"target": name, "method": method} | fixed for method in methods]
+        fixed = {"target": name, "folder": args.folder}
+        tasks += [fixed | {"method": method} for method in methods]
     records = groups(measured(args.results, tasks, run), "target")
     lines = [line_of(name, found[:2], args.folder) for (name,), found in records.items()]
     if args.csv and lines:

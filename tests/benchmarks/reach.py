@@ -551,20 +551,20 @@ late = set()
 
 def report(records, target):
     columns = "runs", "error (rms)", "stated", "converged", "of these cover"
-    table("problem", "method", *columns, f"evaluations to {target} nats", "seconds")
+    table("problem", "method", *columns, "evaluations", f"to {target} nats", "seconds")
     for (name, method), found in groups(records, "problem", "method").items():
         fine = [each for each in found if "off" in each]
         if not fine:
-            row(name, method, found[0]["failed"], *6 * [""])
+            row(name, method, found[0]["failed"], *7 * [""])
             continue
         off, stated = (np.sqrt(np.mean([each[k] ** 2 for each in fine])) for k in ("off", "error"))
         converged = [each for each in fine if each.get("converged", True)]
         n_points = np.mean([each["n_points"] for each in fine])
-        n_points *= (stated / target) ** 2
         seconds = np.median([each["seconds"] for each in fine])
         covered = sum(each["covers"] for each in converged)
         counts = f"{off:.3f}", f"{stated:.3g}", len(converged), covered
-        row(name, method, len(fine), *counts, f"{n_points:,.0f}", f"{seconds:.1f}")
+        costs = f"{n_points:,.0f}", f"{n_points * (stated / target) ** 2:,.0f}", f"{seconds:.1f}"
+        row(name, method, len(fine), *counts, *costs)
     for each in records:
         if each.get("says"):
             print("*", each["problem"], each["method"], each["seed"], *each["says"])

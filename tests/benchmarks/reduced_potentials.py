@@ -1,15 +1,14 @@
-"""MBAR from arrays of draws of several states: coverage and speed beside pymbar and FastMBAR, and
-whether it is noticed that draws are not of the densities that they are said to be from.
+"""MBAR from arrays of draws of several states: coverage and speed beside pymbar, and whether it is
+noticed that draws are not of the densities that they are said to be from.
 
     python tests/benchmarks/reduced_potentials.py [--task {coverage,misread,speed}] [--seeds 1000]
-        [--problems WORD ...] [--peer {pymbar,FastMBAR}] [--states 100] [--draws 100000]
-        [--results reduced_potentials.jsonl]
+        [--problems WORD ...] [--peer pymbar] [--results reduced_potentials.jsonl]
 
 coverage: pymbar's test cases and variations of them. misread: every set is made anew from its seed:
 the kind of the states, how many they are and how far apart, their draws, and how correlated these
-are; then something is done to it. With --peer the same data go to pymbar or FastMBAR, which must be
-installed. Every run is appended to the results, and not made again. Prints Markdown; seconds are
-the process's, so that other processes count little.
+are; then something is done to it. speed: a million draws of 100 states. With --peer the same data
+go to pymbar, which must be installed. Every run is appended to the results, and not made again.
+Prints Markdown; seconds are the process's, so that other processes count little.
 """
 
 from __future__ import annotations
@@ -323,9 +322,9 @@ def between(seed):
 EMPTY = {"released into a box": released, "box around boxes": box_in_box, "between": between}
 
 
-# ---- others: log Z and its standard error
-def pymbar(u, n):
-    """From what its statistical inefficiency leaves of the draws."""
+# ---- runs
+def by_pymbar(u, n):
+    """log Z and its standard error, from what its statistical inefficiency leaves of the draws."""
     import pymbar
 
     starts = np.r_[0, np.cumsum(n)]
@@ -340,23 +339,13 @@ def pymbar(u, n):
     return -found["Delta_f"][0, -1], found["dDelta_f"][0, -1]
 
 
-def fast_mbar(u, n):
-    """On the CPU, by Newton's method and with its asymptotic errors."""
-    from FastMBAR import FastMBAR
-
-    mbar = FastMBAR(u, n)
-    return -mbar.DeltaF[0, -1], mbar.DeltaF_std[0, -1]
-
-
-PEERS = {"pymbar": pymbar, "FastMBAR": fast_mbar}
 ESTIMATORS = {each.__name__: each for each in (MBAR, BAR, SteppingStone)}
 
 
-# ---- runs
 def estimated(found, estimator):
-    if estimator in PEERS:
+    if estimator == "pymbar":
         began = time.process_time()
-        log_z, error = PEERS[estimator](found.u, found.n)
+        log_z, error = by_pymbar(found.u, found.n)
         off = log_z - found.exact
         record = {"off": off, "error": error, "covers": bool(abs(off) <= 1.96 * error + TINY)}
         return record | {"converged": True, "seconds": time.process_time() - began}
@@ -378,9 +367,7 @@ def run(problem, estimator, seed):
 
 def speed(args):
     """Seconds and memory of one estimate."""
-    n = args.draws // args.states
-    places = tuple(np.linspace(0, 10, args.states))
-    system = System("harmonic", places, (1.0,) * args.states, (n,) * args.states)
+    system = System("harmonic", tuple(np.linspace(0, 10, 100)), (1.0,) * 100, (10_000,) * 100)
     found = draw(system, 0)
     estimator = args.peer or "MBAR"
     estimated(draw(SYSTEMS["exponential, 5 states, 100 draws each"], 0), estimator)  # imports
@@ -390,13 +377,13 @@ def speed(args):
     seconds = time.process_time() - started
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(
-        f"K = {args.states}, N = {args.draws}: {seconds:.1f} s; data {found.u.nbytes / 2**20:.0f}"
-        f" MiB, {before / 1024:.0f} MiB before, peak {peak / 1024:.0f} MiB; {record}"
+        f"{seconds:.1f} s; data {found.u.nbytes / 2**20:.0f} MiB, {before / 1024:.0f} MiB before,"
+        f" peak {peak / 1024:.0f} MiB; {record}"
     )
 
 
 def main():
-    others = {"task": "coverage", "peer": None, "states": 100, "draws": 100_000, "problems": [""]}
+    others = {"task": "coverage", "peer": None, "problems": [""]}
     args = options(__doc__, "reduced_potentials.jsonl", 1000, others)
     warnings.simplefilter("ignore")
     if args.task == "speed":

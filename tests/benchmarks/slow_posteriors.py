@@ -11,9 +11,9 @@ walks: it warns that its default, draws within ellipsoids, is inefficient for so
 UntilTrusted end after `--most` evaluations, and are then not trusted. Every run is appended to the
 results as it ends, and an interrupted benchmark goes on where it stopped.
 
-Prints Markdown: medians of evaluations, standard error and processor seconds, the mean of log Z,
-and of trusted runs the largest distance, in standard errors, from the mean of dynesty's runs, or,
-of the Nile, from quadrature.
+Prints Markdown: medians of evaluations, of their processor milliseconds and of standard errors, the
+mean of log Z, and of trusted runs the largest distance, in standard errors, from the mean of
+dynesty's runs, or, of the Nile, from quadrature.
 """
 
 from __future__ import annotations
@@ -389,20 +389,20 @@ def truth_of(name, records):
 
 
 def report(records):
-    columns = "trusted", "evaluations", "log Z", "SE", "farthest", "s"
+    columns = "trusted", "evaluations", "ms", "log Z", "SE", "farthest"
     table("posterior", "method", *columns)
     for (name, method), found in groups(records, "posterior", "method").items():
         trusted = [each for each in found if each["trusted"]]
         truth, truth_error = truth_of(name, records)
         off = [abs(run["log_z"] - truth) / np.hypot(run["error"], truth_error) for run in trusted]
-        medians = (
-            np.median([each[key] for each in found]) for key in ("evaluations", "error", "seconds")
+        evaluations, error = (
+            np.median([each[key] for each in found]) for key in ("evaluations", "error")
         )
-        evaluations, error, seconds = medians
+        ms = 1000 * np.median([each["seconds"] / each["evaluations"] for each in found])
         log_z = np.mean([each["log_z"] for each in found])
-        cells = f"{len(trusted)} of {len(found)}", f"{evaluations:,.0f}", f"{log_z:.2f}"
-        far = f"{max(off, default=np.nan):.1f}"
-        row(name, method, *cells, f"{error:.3f}", far, f"{seconds:.0f}")
+        cells = f"{len(trusted)} of {len(found)}", f"{evaluations:,.0f}", f"{ms:.1f}"
+        numbers = f"{log_z:.2f}", f"{error:.3f}", f"{max(off, default=np.nan):.1f}"
+        row(name, method, *cells, *numbers)
     for each in records:
         if each["says"]:
             print("*", each["posterior"], each["method"], each["seed"], each["says"][:200])

@@ -2,7 +2,7 @@
 cost, whether their intervals cover, and how many topics there are.
 
     python tests/benchmarks/topics.py {documents,fit,gibbs,cost,fresh,number} [--seeds 3]
-        [--models WORD ...] [--sweeps 50 200] [--results topics.jsonl]
+        [--models WORD ...] [--sweeps 100 200] [--results topics.jsonl]
 
 documents: updates at topics after 5 passes, beside scikit-learn. fit: an online fit beside
 scikit-learn, gensim and tomotopy. gibbs: collapsed Gibbs sampling beside tomotopy. cost: a score of
@@ -430,7 +430,7 @@ def main():
     parser.add_argument("what", choices=COMMANDS)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--models", nargs="*", default=[""])
-    parser.add_argument("--sweeps", nargs="*", type=int, default=[50, 200])
+    parser.add_argument("--sweeps", nargs="*", type=int, default=[100, 200])
     parser.add_argument("--results", default="topics.jsonl")
     args = parser.parse_args()
     args.seeds = range(args.seeds)

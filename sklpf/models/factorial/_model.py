@@ -36,7 +36,6 @@ from sklpf._utils.validation import (
     check_fitted,
     check_option,
     check_parameter,
-    named_by_model,
 )
 from sklpf._utils.warnings import warn
 from sklpf.models._enumerable_path import bits
@@ -397,7 +396,6 @@ class FactorialMixture(
             self.activation_probability_,
         )
 
-    @named_by_model
     def impute(self, X, how: str | None = None, random_state=None) -> NDArray:
         """Fill in the values that are not known, given the known ones of the same row.
 

@@ -17,8 +17,8 @@ from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.validation import (
     INSIDE_0_1,
     TOO_FAR,
+    check_components,
     check_fitted,
-    check_parameter,
     check_positive,
     check_vector,
 )
@@ -376,7 +376,7 @@ class GaussianRBM(RBM):
             If a value is not finite, a shape does not fit, a variance is not positive, or the
             parameters are so large that log f overflows.
         """
-        components = check_parameter(components, "components", dtype=np.float64, copy=True)
+        components = check_components(components)
         n_components, n_features = components.shape
         model = cls(n_components=n_components, **parameters)
         model._be_known(n_features)

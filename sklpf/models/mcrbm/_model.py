@@ -11,8 +11,8 @@ from scipy.special import expit
 from sklpf._utils.numbers import Array
 from sklpf._utils.validation import (
     at_least,
+    check_components,
     check_fitted,
-    check_parameter,
     check_scale,
     check_vector,
 )
@@ -204,8 +204,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         """
         arrays = {"factors": factors, "pooling": pooling, "mean_components": mean_components}
         factors, pooling, filters = (
-            check_parameter(array, name, dtype=np.float64, copy=True)
-            for name, array in arrays.items()
+            check_components(array, name) for name, array in arrays.items()
         )
         n_factors, n_features = factors.shape
         n_covariance = pooling.shape[1]

@@ -11,7 +11,7 @@ from scipy.special import digamma
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.sklearn import StrOptions
-from sklpf._utils.validation import at_least, check_fitted, check_parameter, check_vector
+from sklpf._utils.validation import at_least, check_components, check_fitted, check_vector
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
 from sklpf.models.products._path import (
@@ -168,7 +168,7 @@ class ProductOfExperts(EnergyBasedModel):
         ValueError
             If a value is not finite, a shape does not fit, or the product has no normaliser.
         """
-        components = check_parameter(components, "components", dtype=np.float64, copy=True)
+        components = check_components(components)
         n_components, n_features = components.shape
         expert = "laplace" if exponents is None else "student_t"
         model = cls(**{"n_components": n_components, "expert": expert, **parameters})

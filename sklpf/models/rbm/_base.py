@@ -40,7 +40,6 @@ from sklpf._utils.validation import (
     check_parameter,
     check_vector,
     evenly_spaced,
-    named_by_model,
     rows_without,
 )
 from sklpf.models._density_ratio_path import draws_of_both
@@ -139,7 +138,6 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
             on[t, part.hidden] = states.hidden_means(shares, known.fields[t])
         return on
 
-    @named_by_model
     def impute(self, X, how: str | None = None, random_state=None) -> NDArray:
         """Fill in the values that are not known, given the known ones of the same row.
 
@@ -294,7 +292,6 @@ class DiscreteRBM(RBM):
     }
 
     # -- training
-    @named_by_model
     @all_or_nothing
     @reporting
     def fit(self, X, y=None) -> Self:
@@ -343,7 +340,6 @@ class DiscreteRBM(RBM):
         trainer.store(self)
         return self
 
-    @named_by_model
     @all_or_nothing
     def partial_fit(self, X, y=None) -> Self:
         """Make one step of persistent contrastive divergence on X, one minibatch.
@@ -506,7 +502,6 @@ class DiscreteRBM(RBM):
         inputs = Parameters.of(self).visible_fields(h)
         return self._visible_units.codes(self._visible_units.draw(inputs, rng))
 
-    @named_by_model
     def conditional_proba(self, X, columns, states=None) -> Array:
         """Probabilities of the values of some columns given the others, such as those of a label
         that the model was fitted to beside its features (Larochelle & Bengio 2008).

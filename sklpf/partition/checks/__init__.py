@@ -14,12 +14,7 @@ missed_mass  paths with `regions`, of runs that keep draws
 
 from __future__ import annotations
 
-from sklpf.partition.checks._finding import (  # noqa: F401
-    Finding,
-    Findings,
-    Judgement,
-    Work,
-)
+from sklpf.partition._result import Finding, Findings, Judgement, Work  # noqa: F401
 from sklpf.partition.checks.bound import Bound
 from sklpf.partition.checks.missed_mass import MissedMass
 from sklpf.partition.checks.tails import Tails

@@ -7,17 +7,14 @@ log Z, whatever its draws miss.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 
 from sklpf._utils.numbers import Array
+from sklpf.partition._result import Finding, Judgement, PartitionResult, Run, Work
 from sklpf.partition.alarms import MATERIAL_BOUND, raised, threshold
-from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.uncertainty import log_mean_exp, standard_error
-
-if TYPE_CHECKING:
-    from sklpf.partition._result import PartitionResult, Run
 
 
 @dataclass(frozen=True, kw_only=True)

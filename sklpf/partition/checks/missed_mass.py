@@ -15,19 +15,18 @@ from scipy.special import betainc, softmax
 
 from sklpf._utils.context import current_budget
 from sklpf._utils.numbers import Array
+from sklpf.partition._result import Finding, Judgement, PartitionResult, Run, Work
 from sklpf.partition.alarms import (
     enough_effective,
     has_not_mixed,
     raised,
     threshold,
 )
-from sklpf.partition.checks._finding import Finding, Judgement, Work
 from sklpf.paths import GeometricPath, Path, Regions, has
 from sklpf.programs import Draws, Plan, anneal_reverse
 from sklpf.uncertainty import log_mean_exp, mean_weight, standard_error
 
 if TYPE_CHECKING:
-    from sklpf.partition._result import PartitionResult, Run
     from sklpf.partition.weights import AnnealingRun
 
 LEAST_MASS = np.log(0.002)  # of a region that a base is made to cover, over Z

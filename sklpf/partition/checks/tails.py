@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from sklpf._utils.numbers import Array
 from sklpf._utils.random import systematic
 from sklpf._utils.warnings import Alarm
+from sklpf.partition._result import Finding, Work
 from sklpf.partition.alarms import raised, threshold
-from sklpf.partition.checks._finding import Finding, Work
 from sklpf.paths import GeometricPath, choose, evaluate_bisecting_failures
 from sklpf.transitions import next_beta, reflect
 
