@@ -78,6 +78,8 @@ def test_short_runs_of_few_chains_settle(name):
         assert abs(z_score(fitted, problem.log_partition)) < T_BOUND
         diagnostics = fitted.result_.diagnostics
         assert diagnostics["adaptive_gain"][0] < 0.05
+        gamma = diagnostics["adaptive_gain"][0] * fitted.n_temperatures / 20
+        assert gamma >= 0.999 * fitted.run_.history[0, 1] ** 2  # of the target: not below
         assert abs(diagnostics["adaptive_log_partition"][-1] - problem.log_partition) < 0.5
         assert np.all(np.diff(diagnostics["adaptive_n_draws"]) > 0)
         assert 0.97 * 400 * 20 <= fitted.result_.n_sweeps <= 400 * 20
