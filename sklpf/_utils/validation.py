@@ -562,6 +562,14 @@ def check_number(value: ArrayLike, name: str, check: Callable = check_finite) ->
     return float(number)
 
 
+def check_between(value: Any, name: str, low: float, high: float = np.inf) -> float:
+    """Return a number of a closed interval or raise ValueError."""
+    number = check_number(value, name)
+    if not low <= number <= high:
+        raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {number:g}")
+    return number
+
+
 def check_scale(value: Any, name: str) -> float:
     """Return a number that can be divided by or raise ValueError."""
     return check_number(value, name, check_positive)

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from sklpf._utils.numbers import Array, Matrix
 from sklpf._utils.parallel import fingerprint
-from sklpf._utils.tables import Rows, Table, decimals, imported
+from sklpf._utils.tables import Rows, Table, imported
 from sklpf._utils.validation import check_option
 from sklpf.partition import PartitionResult
 from sklpf.scoring import (
@@ -184,7 +184,7 @@ def interval_text(interval: IntervalOfMean) -> str:
 
 def digits(interval: IntervalOfMean) -> int:
     """Decimals that show two digits of the standard error, at least 2."""
-    return max(2, decimals(interval.mean, half_width(interval.combined) / 2))
+    return max(2, interval.digits)
 
 
 def half_width(ends: tuple[float, float]) -> float:

@@ -209,9 +209,10 @@ def _drawn(result: object, name: str | None) -> dict[str, Any]:
             }
             for of, one in (("differences", "difference"), ("probabilities", "probability"))
         }
+    if isinstance(result, ScoreDifference):
+        return {"differences": {name or "difference": result}}
     if isinstance(result, ScoreInterval):
-        part = "differences" if isinstance(result, ScoreDifference) else "scores"
-        return {part: {name or part.removesuffix("s").replace("score", "model"): result}}
+        return {"scores": {name or "model": result}}
     scores = result if isinstance(result, Mapping) else {}
     if scores and all(isinstance(one, ScoreInterval) for one in scores.values()):
         return {"scores": scores}

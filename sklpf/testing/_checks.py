@@ -443,10 +443,10 @@ def _require_same_bits(found: PartitionResult, alone: PartitionResult, what: str
         # None is NaN, and so is the standard error of a bound.
         first, second = (np.asarray(getattr(of, field), dtype=float) for of in (found, alone))
         same = np.array_equal(first, second, equal_nan=True)
-        _require(same, f"{what} must give the bits of one job, and {field} has others")
+        _require(same, f"{what} must give the same bits as one job, and {field} differs")
     if alone.draws is not None:
         same = found.draws is not None and _equal(found.draws, alone.draws)
-        _require(same, f"{what} must give the bits of one job, and draws have others")
+        _require(same, f"{what} must give the same bits as one job, and draws differ")
 
 
 def seeded_clone(
