@@ -148,6 +148,7 @@ def test_units_of_another_type_are_refused():
         (BOLTZMANN, {"couplings": np.zeros((2, 3))}, r"must have the shape \(n_units, n_units\)"),
         (BOLTZMANN, {"intercept": [0.0]}, "intercept must have shape"),
         (BOLTZMANN, {"intercept": [0.0, np.inf]}, "intercept contains infinity"),
+        (BOLTZMANN, {"mean": [2.0, 0.5]}, "^mean must hold means"),
         (CATEGORICAL, {"n_categories": [2, 2]}, "must have 4 columns, one for each category"),
         (CATEGORICAL, {"n_categories": [3.0]}, "n_categories must hold a positive integer"),
         (CATEGORICAL, {"n_categories": [0, 3]}, "n_categories must hold a positive integer"),
@@ -158,6 +159,7 @@ def test_units_of_another_type_are_refused():
         (GAUSSIAN, {"visible_variance": [0, 1, 1]}, "^visible_variance must be positive"),
         (GAUSSIAN, {"variances": [1e-300] * 3, "components": [[1e10] * 3] * 2}, "^variances must"),
         (GAUSSIAN, {"visible_mean": [1e200, 1, 1]}, "visible_mean must be at most"),
+        (GAUSSIAN, {"visible_basis": 2 * np.eye(3)}, "^visible_basis must have the determinant"),
         (COVARIANCE, {"pooling": -np.ones((2, 1))}, "pooling must not be negative"),
         (COVARIANCE, {"pooling": np.ones((3, 1))}, r"shape \(2, 1\) to fit .*, got \(3, 1\)"),
         (COVARIANCE, {"intercept_mean": [np.nan]}, "intercept_mean contains NaN"),
@@ -211,8 +213,16 @@ TRIANGLE = np.triu(np.ones((4, 4)))
 @pytest.mark.parametrize(
     ("model", "X", "message"),
     [
-        (MeanCovarianceRBM(), 1e200 * REAL, "X must be small enough for the squares"),
-        (ProductOfExperts(), 1e200 * REAL, "X must be small enough for the squares"),
+        (
+            MeanCovarianceRBM(),
+            1e200 * REAL,
+            "X must be finite; it holds NaN or infinity, or values too large",
+        ),
+        (
+            ProductOfExperts(),
+            1e200 * REAL,
+            "X must be finite; it holds NaN or infinity, or values too large",
+        ),
         (ProductOfExperts(), 1e-160 * REAL, "X has columns that vary by less than 1e-90"),
         (ProductOfExperts(9, algorithm="ml"), REAL, "needs n_components = n_features"),
         (ProductOfExperts(learning_rate=1e200, max_iter=2), REAL, "diverged.*lower learning_rate"),

@@ -13,14 +13,13 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 import sklearn
 from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from sklpf._utils import __version__
@@ -31,11 +30,11 @@ from sklpf._utils.parallel import (
     fingerprint,
     one_blas_thread,
     parallel_map,
-    removing_checkpoints,
+    running,
 )
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import safe_indexing
-from sklpf._utils.validation import as_float64, check_count, check_level
+from sklpf._utils.validation import check_count, check_level
 from sklpf.comparing._compare import (
     _model_and_rows,
     check_per,
@@ -167,7 +166,7 @@ def compare_fits(
     check_same_kind(named)
     for name, estimator in named.items():
         check_per(name, last_step(estimator), per)
-    X, y, groups = _check_rows(named, X, y, groups)
+    X, y, groups = _check_rows(X, y, groups)
     seed = _seed(random_state)
     splits = _check_splits(cv, X, y, groups, seed)
 
@@ -186,7 +185,7 @@ def compare_fits(
         for number in range(n_seeds)
         for name, estimator in named.items()
     ]
-    with removing_checkpoints():
+    with running():
         kept = None if checkpoint is None else _open_checkpoint(checkpoint, tasks, X, y)
         outcomes = _run(tasks, X, y, kept, n_jobs, verbose)
 
@@ -279,13 +278,10 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
             _check_rows_of_fits(first_rows, task, outcome)
     n_done = len(tasks) - len(todo)
     began = _context.clock()
-    n_candidates = len({tasks[position].name for position in todo})
-    pace = np.nan  # seconds a fit, once all candidates were fitted as often: they differ in size
     if verbose and n_done:
         _context.say(f"[compare_fits] {n_done} of {len(tasks)} fits are there from an earlier run")
 
     def arrived(place: int, outcome: Outcome) -> None:
-        nonlocal pace
         task = tasks[todo[place]]
         outcomes[todo[place]] = outcome
         if kept is not None:
@@ -293,17 +289,14 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
         _check_rows_of_fits(first_rows, task, outcome)
         if verbose:
             n_new = sum(outcomes[position] is not None for position in todo)
-            seconds = _context.clock() - began
-            if n_new % n_candidates == 0:
-                pace = seconds / n_new
-            outcome_text = f"{outcome.values.mean():.2f} nats"
+            text = f"{outcome.values.mean():.2f} nats"
             if outcome.reason:
-                outcome_text = f"missing: {outcome.reason}"
-            left = pace * len(todo) - seconds
-            if n_new < len(todo) and left > 0:
-                outcome_text = f"{outcome_text}, about {_context.duration_text(left)} left"
+                text = f"missing: {outcome.reason}"
+            if n_new < len(todo):
+                left = (_context.clock() - began) * (len(todo) / n_new - 1)
+                text = f"{text}, about {_context.duration_text(left)} left"
             number = f"{n_done + n_new} of {len(tasks)} fits"
-            _context.say(f"[compare_fits] {number} ({task.label}): {outcome_text}")
+            _context.say(f"[compare_fits] {number} ({task.label}): {text}")
 
     parallel_map(
         functools.partial(fit_and_score, X, y),
@@ -448,7 +441,7 @@ def _check_candidates(candidates) -> dict[str, Any]:
     return named
 
 
-def _check_rows(named, X, y, groups):
+def _check_rows(X, y, groups):
     """X, y, and the group of every row as an integer (n_samples,), or None."""
     if X is None:
         raise ValueError(
@@ -462,24 +455,9 @@ def _check_rows(named, X, y, groups):
         raise type(error)(
             f"X, and y and groups where they are given, must hold one entry for each row: {error}"
         ) from error
-    alone = [estimator for estimator in named.values() if not isinstance(estimator, Pipeline)]
-    if alone and not _are_finite(X, all(get_tags(model).input_tags.allow_nan for model in alone)):
-        raise ValueError(
-            "X holds NaN or infinity: remove these rows, or give pipelines that begin with an"
-            " imputer as candidates (models such as CategoricalRBM take NaN as they are)"
-        )
     if groups is not None:
         _, groups = np.unique(np.asarray(groups), return_inverse=True)
     return X, y, groups
-
-
-def _are_finite(X, may_be_nan: bool) -> bool:
-    values = X.data if sp.issparse(X) else X
-    try:
-        values = as_float64(values, "X")
-    except (TypeError, ValueError):
-        return True  # no numbers: the models say what they need
-    return bool(np.all(np.isfinite(values) | (may_be_nan & np.isnan(values))))
 
 
 def _seed(random_state) -> int:

@@ -2,7 +2,7 @@
 imported lazily.
 """
 
-from sklpf.kernels._compile import BORROWS, OPTIONS, SUMS, WIDE, borrowing, inlined, njit
+from sklpf.kernels._compile import BORROWS, OPTIONS, SUMS, WIDE, borrowing, inlined, njit, summing
 from sklpf.kernels._exponentials import (
     exp32,
     exp64,
@@ -21,6 +21,10 @@ from sklpf.kernels._layers import (
 )
 from sklpf.kernels._programs import compiled, implements, program, tempered
 from sklpf.kernels._random import (
+    ACCEPT,
+    FIRST,
+    SECOND,
+    SWAP,
     bits_of_one_chain,
     draw_categories,
     draw_units,
@@ -29,10 +33,14 @@ from sklpf.kernels._random import (
 )
 
 __all__ = [
+    "ACCEPT",
     "BORROWS",
+    "FIRST",
     "Layer",
     "OPTIONS",
+    "SECOND",
     "SUMS",
+    "SWAP",
     "WIDE",
     "add_layer",
     "add_rows",
@@ -54,6 +62,7 @@ __all__ = [
     "random_bits",
     "softplus_sum",
     "softplus_sum_and_sigmoids",
+    "summing",
     "tempered",
     "transpose",
     "uniform",

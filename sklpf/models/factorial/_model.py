@@ -232,7 +232,6 @@ class FactorialMixture(
         ConvergenceWarning
             If the bound still rises by more than `tol` after `max_iter` sweeps at T = 1.
         """
-        self._validate_params()
         X = self._validate(X, reset=True)
         if has_missing(X):
             check_columns_known(np.isnan(X))
@@ -340,8 +339,9 @@ class FactorialMixture(
         with one_blas_thread():
             return self._activations(X)
 
-    def _activations(self, X, *, rows_at_once=1024):
+    def _activations(self, X):
         """Activations of rows that were validated, in blocks."""
+        rows_at_once = 1024
         settle = functools.partial(
             _settle_rows,
             means=self.components_,
@@ -470,16 +470,9 @@ class FactorialMixture(
         return in_container(self, z @ self.components_ + self._noise(z, rng))
 
 
-def _settle_rows(
-    X,
-    *,
-    means,
-    covariance,
-    probability,
-    noise_variance,
-    max_iter=1000,  # updates of the activations of a new row
-):
+def _settle_rows(X, *, means, covariance, probability, noise_variance):
     """Activations of some rows, (n, K): mean field, flips of components, and mean field again."""
+    max_iter = 1000  # updates of the activations of a new row
     x = dense(X)
     gram = means @ means.T + x.shape[1] * covariance
     if np.isnan(x).any():

@@ -24,13 +24,11 @@ from sklpf.paths import check_ladder, read_only
 
 
 class FactorialState(NamedTuple):
-    """Chains of one row: active components and the two quadratic forms that its likelihood is made
-    of.
-    """
+    """Chains of one row: active components, and the two ends of their log densities in nats."""
 
     z: NDArray[np.uint8]
-    distance: Array
-    variance: Array
+    log_base: Array
+    gain: Array
 
 
 class FactorialPath(EnumerablePath):
@@ -179,7 +177,7 @@ class FactorialPath(EnumerablePath):
         independent.
         """
         off = np.zeros((n, len(self.products)), dtype=np.uint8)
-        return self._sweep(FactorialState(off, np.ones(n), np.ones(n)), np.zeros(n), stream)
+        return self._sweep(FactorialState(off, np.zeros(n), np.zeros(n)), np.zeros(n), stream)
 
     @property
     def n_summaries(self) -> int:
@@ -301,16 +299,13 @@ def check_probability(probability: ArrayLike, n_components: int) -> Array:
     return probability
 
 
-def _project(
-    X,
-    components,
-    *,
-    rows_at_once=4096,  # that are converted to float64 together
-):
+def _project(X, components):
     """M x and |x|² of every row, (n, K + 1), some rows at a time; a row's bits don't depend on the
     others. And which values are missing, (n, D), None where all are known.
     """
     from sklpf.models.factorial._path_kernels import project
+
+    rows_at_once = 4096  # that are converted to float64 together
 
     X = sp.csr_array(X) if sp.issparse(X) else np.asanyarray(X)
     if X.ndim != 2 or X.shape[1] != components.shape[1]:

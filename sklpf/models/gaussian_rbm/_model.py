@@ -208,7 +208,6 @@ class GaussianRBM(RBM):
             If a variance has arrived at `variance_floor`, or if rows, of which there are more than
             columns, do not vary along a principal axis.
         """
-        self._validate_params()
         X = self._validate(X, reset=True)
         rng = check_random_state(self.random_state)
         missing = self._missing(X)
@@ -260,13 +259,11 @@ class GaussianRBM(RBM):
             )
         if first:
             check_columns_known(missing)
-        coordinates = self._choose_coordinates(X) if first else None
-        if "_training" in vars(self):
+            trainer = self._begin(X, self._stream_of_numbers(), self._choose_coordinates(X))
+        elif "_training" in vars(self):
             trainer = self._training
             trainer.go_on(self)
             self._count(X)
-        elif coordinates is not None:
-            trainer = self._begin(X, self._stream_of_numbers(), coordinates)
         else:
             coordinates = Coordinates.of_columns(self._coordinates_of(X))
             start = self._parameters
@@ -385,7 +382,7 @@ class GaussianRBM(RBM):
         model._be_known(n_features)
         model.visible_basis_ = None
         if visible_basis is not None:
-            model.visible_basis_ = check_basis(visible_basis, n_features)
+            model.visible_basis_ = check_basis(visible_basis, n_features, "visible_basis")
         weights = Parameters(
             components,
             check_vector(intercept_visible, n_features, "intercept_visible"),
