@@ -110,6 +110,7 @@ def without_base(path):
         (AdaptiveRejection(), RBM, TypeError, "GeometricPath"),
         (RejectionSampling(), HIDDEN_MODE, TypeError, "must be given for a HiddenModePath"),
         (ImportanceSampling(proposal=3.0), RBM, TypeError, "must be None for a RBMPath"),
+        (ImportanceSampling(proposal="explored"), RBM, TypeError, "needs a density of your own"),
     ],
     ids=str,
 )
