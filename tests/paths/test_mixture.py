@@ -57,20 +57,6 @@ def test_draws_have_the_weights_and_moments():
     np.testing.assert_allclose(mixture.center, [5.4, 2.4])
 
 
-@pytest.mark.parametrize(
-    ("components", "weights", "error", "match"),
-    [
-        ([], None, ValueError, "at least one base"),
-        ([Gaussian(0, 1), Gaussian([0, 0], 1)], None, ValueError, "dimensions, got 1 and 2"),
-        (PARTS[:2], [1, 0], ValueError, "2 positive numbers"),
-        (PARTS[:2], [1, np.nan], ValueError, "free of NaN"),
-    ],
-)
-def test_what_is_no_mixture_is_refused(components, weights, error, match):
-    with pytest.raises(error, match=match):
-        Mixture(components, weights)
-
-
 # ---- Gaussians at several modes
 @pytest.mark.parametrize("grad", [grad_three, None])
 def test_climbs_find_all_modes_and_their_masses(grad):
