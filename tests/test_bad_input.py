@@ -88,6 +88,15 @@ def test_what_is_no_number_is_refused_by_name(make, name, value):
         make(**GOOD[make] | {name: value})
 
 
+@pytest.mark.parametrize(
+    ("make", "name"), [(RBM, "components"), (PRODUCT, "exponents"), (GAUSSIAN, "components")]
+)
+def test_masked_parameters_are_refused_and_not_read_beneath_their_masks(make, name):
+    masked = np.ma.masked_array(np.asarray(GOOD[make][name], dtype=float), mask=True)
+    with pytest.raises(TypeError, match=f"{name} .*masked entries"):
+        make(**GOOD[make] | {name: masked})
+
+
 def test_units_of_another_type_are_refused():
     with pytest.raises(TypeError, match=r"visible_units must be CategoricalUnits.*got list"):
         RBMPath(**GOOD[RBMPath], visible_units=[3])
@@ -125,13 +134,13 @@ def test_units_of_another_type_are_refused():
         (LDAPath, {"X": [[-1, 2]]}, "X must hold whole counts"),
         (LDAPath, {"X": [[np.inf, 2]]}, "X must hold whole counts"),
         (LinearPath, {"noise_std": 0.0}, "noise_std must be positive"),
-        (LinearPath, {"components": [[np.nan, 1.0]]}, "components must be finite"),
-        (LinearPath, {"components": [1.0, 2.0]}, "components must be a matrix"),
+        (LinearPath, {"components": [[np.nan, 1.0]]}, "components contains NaN"),
+        (LinearPath, {"components": [1.0, 2.0]}, "components can't be used: Expected 2D"),
         (LinearPath, {"X": [[1.0]]}, r"X must have the shape \(n_rows, 2\)"),
         (LinearPath, {"prior": "cauchy"}, "prior must be"),
         (BilinearPath, {"noise_std": -1.0}, "noise_std must be positive"),
         (BilinearPath, {"content_weights": [[1], [2]]}, "must have a row for each of 1 components"),
-        (BilinearPath, {"style_weights": [[np.inf]]}, "style_weights must be finite"),
+        (BilinearPath, {"style_weights": [[np.inf]]}, "style_weights contains infinity"),
         (RBM, {"components": [1.0]}, "2D"),
         (RBM, {"intercept_visible": [0, 0]}, r"intercept_visible must have shape \(3,\)"),
         (RBM, {"visible_mean": [2.0] * 3}, "visible_mean must hold means"),
@@ -139,6 +148,7 @@ def test_units_of_another_type_are_refused():
         (BOLTZMANN, {"couplings": np.zeros((2, 3))}, r"must have the shape \(n_units, n_units\)"),
         (BOLTZMANN, {"intercept": [0.0]}, "intercept must have shape"),
         (BOLTZMANN, {"intercept": [0.0, np.inf]}, "intercept contains infinity"),
+        (BOLTZMANN, {"mean": [2.0, 0.5]}, "^mean must hold means"),
         (CATEGORICAL, {"n_categories": [2, 2]}, "must have 4 columns, one for each category"),
         (CATEGORICAL, {"n_categories": [3.0]}, "n_categories must hold a positive integer"),
         (CATEGORICAL, {"n_categories": [0, 3]}, "n_categories must hold a positive integer"),
@@ -149,6 +159,7 @@ def test_units_of_another_type_are_refused():
         (GAUSSIAN, {"visible_variance": [0, 1, 1]}, "^visible_variance must be positive"),
         (GAUSSIAN, {"variances": [1e-300] * 3, "components": [[1e10] * 3] * 2}, "^variances must"),
         (GAUSSIAN, {"visible_mean": [1e200, 1, 1]}, "visible_mean must be at most"),
+        (GAUSSIAN, {"visible_basis": 2 * np.eye(3)}, "^visible_basis must have the determinant"),
         (COVARIANCE, {"pooling": -np.ones((2, 1))}, "pooling must not be negative"),
         (COVARIANCE, {"pooling": np.ones((3, 1))}, r"shape \(2, 1\) to fit .*, got \(3, 1\)"),
         (COVARIANCE, {"intercept_mean": [np.nan]}, "intercept_mean contains NaN"),
@@ -202,8 +213,16 @@ TRIANGLE = np.triu(np.ones((4, 4)))
 @pytest.mark.parametrize(
     ("model", "X", "message"),
     [
-        (MeanCovarianceRBM(), 1e200 * REAL, "X must be small enough for the squares"),
-        (ProductOfExperts(), 1e200 * REAL, "X must be small enough for the squares"),
+        (
+            MeanCovarianceRBM(),
+            1e200 * REAL,
+            "X must be finite; it holds NaN or infinity, or values too large",
+        ),
+        (
+            ProductOfExperts(),
+            1e200 * REAL,
+            "X must be finite; it holds NaN or infinity, or values too large",
+        ),
         (ProductOfExperts(), 1e-160 * REAL, "X has columns that vary by less than 1e-90"),
         (ProductOfExperts(9, algorithm="ml"), REAL, "needs n_components = n_features"),
         (ProductOfExperts(learning_rate=1e200, max_iter=2), REAL, "diverged.*lower learning_rate"),

@@ -25,10 +25,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from sklpf import BernoulliRBM
 from sklpf._utils.parallel import (
     Checkpoint,
-    keeping_workers,
     one_blas_thread,
     parallel_map,
     run_segments,
+    running,
 )
 from sklpf.partition import AIS, ParallelTempering
 from sklpf.paths import Path
@@ -104,7 +104,7 @@ def test_a_fit_opens_its_workers_once():
 
 def test_workers_of_a_failed_part_are_closed_at_once():
     CountingBackend.n_opened = CountingBackend.n_closed = 0
-    with parallel_config(backend="counting"), keeping_workers():
+    with parallel_config(backend="counting"), running():
         for _ in range(2):
             assert parallel_map(abs, [-1, 1, -2], n_jobs=2) == [1, 1, 2]
         assert (CountingBackend.n_opened, CountingBackend.n_closed) == (1, 0)

@@ -129,7 +129,7 @@ for problem in PROBLEMS:
     ax.set_xticks([], minor=True)
     ax.set_xlabel("levels")
     ax.set_ylabel("root mean square error of log Z (nats)")
-    ax.legend(loc="lower left", fontsize="small")
+    ax.legend(fontsize="small")
     figure.savefig(f"hais_{problem.replace(' ', '_')}.png", dpi=100)
 
 # %%

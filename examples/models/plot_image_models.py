@@ -37,7 +37,7 @@ from sklpf.datasets import make_patches
 from sklpf.testing import find_shared_data
 
 full = os.environ.get("SKLPF_FULL") == "1"
-size, d, n_train, n_test, n_rows = 8, 6, 1000, 500, 5
+size, d, n_train, n_test, n_rows = 8, 8, 1500, 500, 5
 if full:
     size, d, n_train, n_test, n_rows = 16, 36, 10_000, 1000, 100
 file = find_shared_data("natural/images.npz") if full else None
@@ -60,7 +60,7 @@ X_train, X_test = patches.X_train, patches.X_test
 # trusted are marked. Seconds are processor time.
 
 # Without ``tol`` log Z is not estimated after every pass.
-passes = {} if full else {"max_iter": 10, "tol": None}
+passes = {} if full else {"max_iter": 15, "tol": None}
 gaussian = GaussianMixture(1, reg_covar=0).fit(X_train).score_samples(X_test)
 passes["random_state"] = 0
 laplace = ProductOfExperts(4 * d, "laplace", **passes)
@@ -106,7 +106,7 @@ for name, model in models.items():
 # With more Laplace experts the likelihood stops rising. With more Student-t
 # experts it rises further on test rows, and more on training rows.
 
-sizes = [d, 2 * d, 4 * d, 8 * d] if full else [d, 4 * d]
+sizes = [d, 2 * d, 4 * d, 8 * d] if full else [d, 2 * d, 4 * d]
 curves = {}
 for expert, name in (("laplace", "Laplace"), ("student_t", "Student-t")):
     for n_components in sizes:

@@ -76,7 +76,7 @@ def is_watched() -> bool:
 
 
 @contextlib.contextmanager
-def _holding(variable: ContextVar[Any], value: object) -> Iterator[None]:
+def holding(variable: ContextVar[Any], value: object) -> Iterator[None]:
     """Give a variable of the context a value within."""
     token = variable.set(value)
     try:
@@ -89,7 +89,7 @@ def of_a_score() -> AbstractContextManager[None]:
     """Let fits within, which a score needs, say how far they are on standard error if they take
     longer than ten seconds and somebody watches.
     """
-    return _holding(_OF_A_SCORE, True)
+    return holding(_OF_A_SCORE, True)
 
 
 def clock() -> float:
@@ -143,7 +143,7 @@ def _reported(estimator, fit, args, kwargs):
 
 
 def _as_current(progress: Progress | None) -> AbstractContextManager[None]:
-    return _holding(_CURRENT, progress)
+    return holding(_CURRENT, progress)
 
 
 @contextlib.contextmanager
@@ -159,27 +159,29 @@ def passes(n_passes: int) -> Iterator[Progress | None]:
 
 
 @contextlib.contextmanager
-def stage(name: str, n_tasks: int | None) -> Iterator[Callable[..., None]]:
+def stage(name: str, n_tasks: int | None) -> Iterator[Stage]:
     """A part of the current fit with so many tasks, None if nobody knows how many.
 
     Gives a function to call when a task, or some, are done, with words about what they arrived at,
-    and `store` as `Progress.end` takes it. What runs within reports nothing.
+    and `store` as `Progress.end` takes it. What runs within reports nothing. A budget that is spent
+    within says how much more the stage would have taken.
     """
-    progress = _CURRENT.get()
-    if progress is None:
-        yield lambda *args, **kwargs: None
-        return
-    with _as_current(None):
-        progress.begin(name, n_tasks)
-        yield _Stage(progress, name, n_tasks)
-        progress.end()
+    part = Stage(_CURRENT.get(), name, n_tasks)
+    try:
+        with _as_current(None):
+            yield part
+    except BudgetSpent as spent:
+        part.explain(spent)
+        raise
+    if part.progress is not None:
+        part.progress.end()
 
 
-def report(line: Callable[[], str]) -> None:
-    """Say a line of the current fit where it has `verbose`; it is made only if somebody listens."""
+def report(line: Callable[[], str], if_slow: bool = False) -> None:
+    """Say a line of the current fit as `Progress.say`; it is made only if somebody listens."""
     progress = _CURRENT.get()
     if progress is not None:
-        progress.say(", ".join(filter(None, (line(), _spent()))))
+        progress.say(", ".join(filter(None, (line(), _spent()))), if_slow)
 
 
 def _spent() -> str:
@@ -205,9 +207,7 @@ def round_done(
         left = f", about {duration_text(seconds)} left"
     progress.last_round = n_sweeps, now
     estimate = with_error(log_partition, std_error)
-    spent = _spent()
-    spent = spent and f", {spent}"
-    progress.say(f"{name}: log Z = {estimate} after {n_sweeps:,} sweeps{left}{spent}", if_slow=True)
+    report(lambda: f"{name}: log Z = {estimate} after {n_sweeps:,} sweeps{left}", if_slow=True)
 
 
 def hand_on(model: Any, estimator: Any) -> None:
@@ -254,12 +254,11 @@ class Progress:
         within the fit.
         """
         if self._has_callbacks:
-            if not self._open:
-                self._push(self.estimator._init_callback_context(max_subtasks=None))
+            self.begin_fit(None)
             self._push(self._open[-1].subcontext(task_name=name, max_subtasks=n_tasks))
 
-    def begin_fit(self, n_tasks: int) -> None:
-        """Begin the fit itself, where the number of its tasks is known."""
+    def begin_fit(self, n_tasks: int | None) -> None:
+        """Begin the fit itself unless it has begun, with so many tasks."""
         if self._has_callbacks and not self._open:
             self._push(self.estimator._init_callback_context(max_subtasks=n_tasks))
 
@@ -322,15 +321,19 @@ def _learned(estimator: Any, store: Callable[[Any], Any]) -> dict[str, Any]:
     )
 
 
-class _Stage:
+class Stage:
     """Counts the tasks of a stage that are done."""
 
-    def __init__(self, progress: Progress, name: str, n_tasks: int | None):
+    def __init__(self, progress: Progress | None, name: str, n_tasks: int | None):
         self.progress = progress
         self.name = name
         self.n_tasks = n_tasks
         self.n_done = 0
         self.began = self.reported_at = clock()
+        self.budget = current_budget()
+        self.n_before = 0 if self.budget is None else self.budget.n
+        if progress is not None:
+            progress.begin(name, n_tasks)
 
     def __call__(
         self,
@@ -341,6 +344,8 @@ class _Stage:
         silence_with_news: float = 1.0,
     ) -> None:
         self.n_done += n
+        if self.progress is None:
+            return
         for _ in range(n):
             self.progress.begin(self.name, 0)
             self.progress.end(store)
@@ -353,13 +358,26 @@ class _Stage:
             how_far = ", ".join(filter(None, (news, self._how_far(now - self.began), _spent())))
             self.progress.say(f"{self.name}: {how_far}", if_slow=True)
 
+    @property
+    def share(self) -> float:
+        """Share of the tasks that are done; 0 where that is not known."""
+        return self.n_done / self.n_tasks if self.n_tasks else 0.0
+
     def _how_far(self, seconds) -> str:
-        if self.n_tasks is None or not self.n_done:
+        if not self.share:
             return f"{self.n_done} done in {duration_text(seconds)}"
-        share = self.n_done / self.n_tasks
-        return (
-            f"{100 * share:.0f} % done, about {duration_text(seconds * (1 / share - 1))} left of it"
-        )
+        left = duration_text(seconds * (1 / self.share - 1))
+        return f"{self.share:.0%} done, about {left} left of it"
+
+    def explain(self, spent: BudgetSpent) -> None:
+        """Say of a budget how much more the stage would have taken, if that is known."""
+        if self.budget is None or not self.share:
+            return
+        more = 1 / self.share - 1
+        needed = duration_text(more * (clock() - self.began))
+        if spent.parameter == "max_evaluations":
+            needed = f"{more * (self.budget.n - self.n_before):,.0f}"
+        spent.needed = f" by at least {needed}: {self.share:.0%} of {self.name!r} were done"
 
 
 # -- budgets
@@ -398,7 +416,8 @@ class Budget:
     max_seconds : float or None
         From now on.
     outer : Budget or None, default=None
-        Of a fit that this one is a part of, which is spent too.
+        Of a fit that this one is a part of, which is spent too: no more is there than what is left
+        of it.
     memory : Memory or None, default=None
         Values of the user's functions that are kept; None are those of the outer one.
 
@@ -418,13 +437,15 @@ class Budget:
         memory: Any = None,
     ):
         self.n = 0
-        self.most = math.inf if max_evaluations is None else max_evaluations
-        self.max_seconds = math.inf if max_seconds is None else max_seconds
         self.outer = outer
+        limits = {"max_evaluations": max_evaluations, "max_seconds": max_seconds}
+        own = {name: math.inf if most is None else most for name, most in limits.items()}
+        left = own if outer is None else dict(zip(own, (outer.left(), outer.seconds_left())))
+        self.most, self.max_seconds = (min(own[name], left[name]) for name in own)
+        self._is_outer = {name: left[name] <= own[name] for name in own}  # whose limit counts
         self.memory: Any = outer.memory if memory is None and outer is not None else memory
         self.pace = 0.0
         self._refused = False
-        self._is_rest = False  # of the outer one
         self.began = time.time()  # the same clock in all processes
         self._lock = threading.Lock()
 
@@ -435,22 +456,6 @@ class Budget:
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self._lock = threading.Lock()
-
-    @property
-    def counts(self) -> bool:
-        """True if evaluations are limited, and so have to be counted one by one."""
-        return self.most < math.inf or (self.outer is not None and self.outer.counts)
-
-    @classmethod
-    def rest_of(cls, outer: Budget) -> Budget:
-        """Return all that is left of a budget, as one of its own."""
-        n = outer.left()
-        seconds = outer.seconds_left()
-        rest = cls(
-            None if math.isinf(n) else int(n), None if math.isinf(seconds) else seconds, outer
-        )
-        rest._is_rest = True
-        return rest
 
     @property
     def seconds(self) -> float:
@@ -469,13 +474,11 @@ class Budget:
 
     def left(self) -> float:
         """Return how many evaluations are left, which may be infinite."""
-        here = max(self.most - self.n, 0)
-        return here if self.outer is None else min(here, self.outer.left())
+        return max(self.most - self.n, 0)
 
     def seconds_left(self) -> float:
         """Return how many seconds are left, which may be infinite."""
-        here = max(self.max_seconds - self.seconds, 0.0)
-        return here if self.outer is None else min(here, self.outer.seconds_left())
+        return max(self.max_seconds - self.seconds, 0.0)
 
     def affordable(self) -> float:
         """Return how many evaluations are left of these and of the time, which may be infinite."""
@@ -527,8 +530,6 @@ class Budget:
         is_late = self.seconds + n * self.pace > 1.05 * self.max_seconds
         if is_late or self.seconds > self.max_seconds:
             raise self._refusal("max_seconds")
-        if self.outer is not None:
-            self.outer.check(n)
 
     def spent(self) -> str:
         """Return the evaluations of the whole fit so far, and how long the rest of them may take;
@@ -550,7 +551,7 @@ class Budget:
         """The error that says what was spent, of the whole budget."""
         whole = self
         whole._refused = True
-        while whole.outer is not None and whole._is_rest:
+        while whole.outer is not None and whole._is_outer[parameter]:
             whole = whole.outer
             whole._refused = True
         counts = parameter == "max_evaluations"
@@ -581,14 +582,14 @@ def current_budget() -> Budget | None:
 
 def spending(budget: Budget | None) -> AbstractContextManager[None]:
     """Make a budget the current one of this context."""
-    return _holding(_BUDGET, budget)
+    return holding(_BUDGET, budget)
 
 
 @contextlib.contextmanager
 def within(budget: Budget | None) -> Iterator[list[Any]]:
     """Make a budget the current one of a fit, which gives the runs that are noted in it."""
     noted: list[Any] = []
-    with _holding(_NOTED, noted), spending(budget):
+    with holding(_NOTED, noted), spending(budget):
         yield noted
 
 
@@ -609,39 +610,3 @@ def note(found: object) -> None:
     has_run = noted and not isinstance(noted[0], OnTheWay)
     if not has_run or not isinstance(found, OnTheWay):
         noted[:] = [found]
-
-
-class Stage:
-    """A part of a fit of which a share is done."""
-
-    share = 0.0
-
-
-@contextlib.contextmanager
-def in_stage(name: str) -> Iterator[Stage]:
-    """Let a budget that is spent within say how much more the stage would have taken.
-
-    Parameters
-    ----------
-    name : str
-
-    Yields
-    ------
-    Stage
-        Whose share follows what is done.
-    """
-    stage = Stage()
-    budget = current_budget()
-    began = time.time()
-    n_before = budget.n if budget is not None else 0
-    try:
-        yield stage
-    except BudgetSpent as spent:
-        if budget is None or not stage.share:
-            raise
-        more = 1 / stage.share - 1
-        needed = duration_text(more * (time.time() - began))
-        if spent.parameter == "max_evaluations":
-            needed = f"{more * (budget.n - n_before):,.0f}"
-        needed = f" by at least {needed}: {stage.share:.0%} of {name!r} were done"
-        raise BudgetSpent(spent.spent, spent.parameter, needed) from None

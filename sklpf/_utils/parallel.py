@@ -17,9 +17,10 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager
 from contextvars import ContextVar, copy_context
 from pathlib import Path as FilePath
-from typing import Any
+from typing import Any, NamedTuple
 
 import joblib
 import numpy as np
@@ -32,7 +33,7 @@ from sklpf._utils.context import (
     BudgetSpent,
     current_budget,
     evaluations_here,
-    in_stage,
+    holding,
     spending,
 )
 
@@ -197,25 +198,34 @@ def _arrived(arriving: Iterable[Any]) -> Iterator[tuple[int, Any, int]]:
         yield position, result, n_evaluations
 
 
-_IDLE_WORKERS: ContextVar[dict[tuple, Parallel] | None] = ContextVar("idle_workers", default=None)
+class _Run(NamedTuple):
+    """What the parts of a run share."""
+
+    idle_workers: dict[tuple, Parallel]
+    checkpoints: list[Checkpoint]
+
+
+_RUNNING: ContextVar[_Run | None] = ContextVar("running", default=None)
 
 
 @contextlib.contextmanager
-def keeping_workers() -> Iterator[None]:
-    """A context in which all parts of a run share their workers, which some clusters take seconds
-    to open.
+def running() -> Iterator[None]:
+    """A context of a run, whose parts share their workers, which some clusters take seconds to
+    open. At its end the files of all checkpoints opened within are removed, unless an error comes
+    out; nested, the outermost does it.
     """
-    if _IDLE_WORKERS.get() is not None:
+    if _RUNNING.get() is not None:
         yield
         return
-    idle: dict[tuple, Parallel] = {}
-    token = _IDLE_WORKERS.set(idle)
+    run = _Run({}, [])
     try:
-        yield
+        with holding(_RUNNING, run):
+            yield
     finally:
-        _IDLE_WORKERS.reset(token)
-        for workers in idle.values():
+        for workers in run.idle_workers.values():
             workers.__exit__(None, None, None)
+    for checkpoint in run.checkpoints:
+        checkpoint.remove()
 
 
 def _open_workers(n_jobs: int | None, return_as: str) -> Parallel:
@@ -235,17 +245,16 @@ def _workers(n_jobs: int | None, n_tasks: int, return_as: str = "generator") -> 
     if n_jobs == 1 or n_tasks < 2:
         yield lambda tasks: (task(*arguments) for task, arguments, _ in tasks)
         return
-    idle = _IDLE_WORKERS.get()
+    run = _RUNNING.get()
+    idle = {} if run is None else run.idle_workers
     kind = n_jobs, return_as
-    workers = idle.pop(kind, None) if idle is not None else None
-    if workers is None:
-        workers = _open_workers(n_jobs, return_as)
+    workers = idle.pop(kind, None) or _open_workers(n_jobs, return_as)
     try:
         yield workers
     except BaseException as error:
         workers.__exit__(type(error), error, error.__traceback__)
         raise
-    if idle is None or kind in idle:
+    if run is None or kind in idle:
         workers.__exit__(None, None, None)
     else:
         idle[kind] = workers
@@ -301,16 +310,11 @@ def parallel_map(
 _EVALUATION_JOBS: ContextVar[int | None] = ContextVar("evaluation_jobs", default=1)
 
 
-@contextlib.contextmanager
-def evaluating(n_jobs: int | None) -> Iterator[None]:
+def evaluating(n_jobs: int | None) -> AbstractContextManager[None]:
     """A context in which a user's function is evaluated by as many workers as `n_jobs` stands for,
     but within tasks: these run in parallel already.
     """
-    token = _EVALUATION_JOBS.set(n_jobs)
-    try:
-        yield
-    finally:
-        _EVALUATION_JOBS.reset(token)
+    return holding(_EVALUATION_JOBS, n_jobs)
 
 
 def evaluate_parts(
@@ -361,12 +365,9 @@ def task_threads(n_jobs: int | None) -> Iterator[None]:
     if n_threads == 1:
         yield
         return
-    with ThreadPoolExecutor(n_threads, initializer=_limit_own_thread) as threads:
-        token = _TASK_THREADS.set(threads)
-        try:
-            yield
-        finally:
-            _TASK_THREADS.reset(token)
+    threads = ThreadPoolExecutor(n_threads, initializer=_limit_own_thread)
+    with threads, holding(_TASK_THREADS, threads):
+        yield
 
 
 def run_tasks(function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
@@ -474,7 +475,7 @@ def run_segments(
                     budget.add(int(spent[block]))
         n_tasks = n_blocks * (len(bounds) - 1) - sum(done)
         reported = _context.stage(stage, n_tasks)
-        with reported as task_done, _workers(n_jobs, n_blocks) as parallel, in_stage(stage) as part:
+        with reported as task_done, _workers(n_jobs, n_blocks) as parallel:
             for segment, (begin, end) in enumerate(zip(bounds, bounds[1:])):
                 tasks = (
                     delayed(_task)(budget, block, advance, block, begin, end, carries[block])
@@ -484,7 +485,6 @@ def run_segments(
                 for block, carry, n_evaluations in _arrived(parallel(tasks)):
                     carries[block] = carry
                     spent[block] += n_evaluations
-                    part.share += 1 / n_tasks
                     task_done()
                     if checkpoint is not None:
                         checkpoint.save(f"{stage}-{block}", segment + 1, (carry, spent[block]))
@@ -493,32 +493,11 @@ def run_segments(
     return carries
 
 
-_OPENED: ContextVar[list[Checkpoint] | None] = ContextVar("opened", default=None)
-
-
-@contextlib.contextmanager
-def removing_checkpoints() -> Iterator[None]:
-    """Remove the files of all checkpoints opened within, unless an error comes out; nested, the
-    outermost does it.
-    """
-    if _OPENED.get() is not None:
-        yield
-        return
-    opened: list[Checkpoint] = []
-    token = _OPENED.set(opened)
-    try:
-        yield
-    finally:
-        _OPENED.reset(token)
-    for checkpoint in opened:
-        checkpoint.remove()
-
-
 class Checkpoint:
     """Finished segments of one run in a directory of .npz files, written atomically and read
     without pickle.
 
-    They are for a run that was interrupted: `removing_checkpoints` removes those of a finished one.
+    They are for a run that was interrupted: `running` removes those of a finished one.
 
     Parameters
     ----------
@@ -539,9 +518,9 @@ class Checkpoint:
             raise ValueError(
                 f"checkpoint must name a directory to write to, got {directory!r}: {error}"
             ) from error
-        opened = _OPENED.get()
-        if opened is not None:
-            opened.append(self)
+        run = _RUNNING.get()
+        if run is not None:
+            run.checkpoints.append(self)
 
     def _file(self, name: str) -> FilePath:
         return self.directory / f"{self.fingerprint}-{name}.npz"

@@ -4,12 +4,9 @@ attributes, and numbers that callers give; errors name the parameter.
 
 from __future__ import annotations
 
-import functools
-import inspect
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +22,6 @@ from sklpf._utils.sklearn import ConstraintInterval, HasMethods
 from sklpf._utils.warnings import warn
 
 _VERSION = "_sklpf_version"  # in what is saved
-_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 TOO_FAR = "they lie so far from the model that log f is no finite number"
 _NO_MISSING = (
@@ -80,30 +76,10 @@ class Instance(HasMethods):
         return self.words
 
 
-class _DocumentedOrder:
-    """Signature of a class whose keyword parameters are in the order of its docstring: fields of
-    base classes come first in a dataclass, and what all models share would stand before their own.
-    """
-
-    def __get__(self, instance: object, owner: type) -> inspect.Signature:
-        if owner.__init__ is object.__init__:  # type: ignore[misc]
-            return inspect.Signature()
-        signature = inspect.signature(owner.__init__)  # type: ignore[misc]
-        documented = re.findall(r"^(\w[\w, ]*) : ", inspect.cleandoc(owner.__doc__ or ""), re.M)
-        places = {name: i for i, name in enumerate(", ".join(documented).split(", "))}
-        parameters = sorted(
-            list(signature.parameters.values())[1:],
-            key=lambda parameter: (parameter.kind, places.get(parameter.name, len(places))),
-        )
-        return signature.replace(parameters=parameters)
-
-
 class ValidatedParameters:
     """Parameters that are validated unless scikit-learn's configuration has
     ``skip_parameter_validation``.
     """
-
-    __signature__ = _DocumentedOrder()
 
     def _validate_params(self) -> None:
         if not get_config()["skip_parameter_validation"]:
@@ -294,21 +270,6 @@ class SparseInput:
         return tags
 
 
-def named_by_model(method: _Method) -> _Method:
-    """Let errors about the arguments of an inherited method name the model's own class."""
-    signature = inspect.signature(method)
-
-    @functools.wraps(method)
-    def named(self, *args, **kwargs):
-        try:
-            signature.bind(self, *args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{type(self).__name__}.{method.__name__}() {error}") from None
-        return method(self, *args, **kwargs)
-
-    return cast(_Method, named)
-
-
 def check_fitted(model) -> dict[str, int]:
     """Check a model before its weights are read: both weights and parameters may have been set.
 
@@ -378,6 +339,7 @@ def check_parameter(values, name: str, **options) -> NDArray:
     Takes the options of `sklearn.utils.check_array`.
     """
     try:
+        values = values if sp.issparse(values) else real_numbers(values)
         values = check_array(values, input_name=name, **options)
     except (TypeError, ValueError) as error:
         if name in str(error):
@@ -388,15 +350,8 @@ def check_parameter(values, name: str, **options) -> NDArray:
 
 
 def check_components(components: ArrayLike, name: str = "components") -> Array:
-    """Return a copy of a matrix with finite entries or raise ValueError."""
-    components = as_float64(components, name, copy=True)
-    if components.ndim != 2 or 0 in components.shape:
-        raise ValueError(
-            f"{name} must be a matrix with at least one row and column, got shape"
-            f" {components.shape}"
-        )
-    check_finite(components, name)
-    return components
+    """Return a copy of a matrix of finite numbers as float64 or raise an error that names it."""
+    return check_parameter(as_float64(components, name, copy=True), name)
 
 
 def check_vector(values, n: int, name: str, default: float | None = None) -> Array:
@@ -481,6 +436,40 @@ def _first_entry(rows):
         ):
             entry = entry[0]
     return entry
+
+
+def in_order(words: Iterable[Any], name: str) -> list[Any]:
+    """Return words as a list, those of a dict of word to column (as `CountVectorizer.vocabulary_`)
+    by their columns.
+
+    Parameters
+    ----------
+    words : iterable
+    name : str
+        Name of the parameter, for errors.
+
+    Raises
+    ------
+    TypeError
+        If they are a set, which has no order, one str, or no words.
+    ValueError
+        If the columns of a dict are not 0, 1, ..., each once.
+    """
+    if isinstance(words, (Set, str)) or not isinstance(words, Iterable):
+        raise TypeError(
+            f"{name} must be words in the order of the columns of X, such as the vectorizer's "
+            f"get_feature_names_out(), got {type(words).__name__}"
+        )
+    if not isinstance(words, Mapping):
+        return list(words)
+    by_column = {column: word for word, column in words.items()}
+    if by_column.keys() != set(range(len(words))):
+        raise ValueError(
+            f"{name} must have the columns 0 to {len(words) - 1}, each once, where it is a dict of"
+            " word to column, such as the vectorizer's vocabulary_: else give words in the order"
+            " of the columns of X"
+        )
+    return [by_column[column] for column in range(len(words))]
 
 
 # -- numbers
@@ -571,6 +560,14 @@ def check_number(value: ArrayLike, name: str, check: Callable = check_finite) ->
         raise ValueError(f"{name} must be a number, got an array of shape {number.shape}")
     check(number, name)
     return float(number)
+
+
+def check_between(value: Any, name: str, low: float, high: float = np.inf) -> float:
+    """Return a number of a closed interval or raise ValueError."""
+    number = check_number(value, name)
+    if not low <= number <= high:
+        raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {number:g}")
+    return number
 
 
 def check_scale(value: Any, name: str) -> float:

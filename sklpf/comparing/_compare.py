@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from sklpf._utils.numbers import Array, Matrix
 from sklpf._utils.parallel import fingerprint
-from sklpf._utils.tables import Rows, Table, decimals, imported
+from sklpf._utils.tables import Rows, Table, imported
 from sklpf._utils.validation import check_option
 from sklpf.partition import PartitionResult
 from sklpf.scoring import (
@@ -25,7 +25,6 @@ from sklpf.scoring import (
     ScoreInterval,
     best_first,
     check_same_kind,
-    find_model,
     fit_for_model,
     holds_model,
     interval_of,
@@ -105,7 +104,13 @@ class Comparison(Table):
             apart = "" if shown is score else interval_text(shown)
             remarks = "; ".join(self._remarks(name))
             table.append((name, interval_text(score), apart, *self._parts(name), remarks))
-        return table
+        baselines: dict[str, str] = {}
+        for score in self.scores.values():
+            if score.baseline is not None:
+                mean = f"{score.baseline.mean:.{digits(score)}f}"
+                baselines.setdefault(f"({score.baseline.name})", mean)
+        blank = [""] * (len(self._header) - 2)
+        return [*table, *((name, mean, *blank) for name, mean in baselines.items())]
 
     def _parts(self, name: str) -> list[str]:
         """Cells for the parts of an error."""
@@ -114,7 +119,12 @@ class Comparison(Table):
     def _remarks(self, name: str) -> list[str]:
         """Remarks on a name's numbers, such as why they are not trusted."""
         reasons = self._shown(name).reasons
-        return [f"not converged: {'; '.join(reasons)}"] if reasons else []
+        remarks = [f"not converged: {'; '.join(reasons)}"] if reasons else []
+        baseline = self.scores[name].baseline
+        if baseline is not None and baseline.is_better:
+            worse = f"worse than {baseline.name} of the training rows, {baseline.mean:.2f} nats"
+            remarks.append(worse)
+        return remarks
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,12 +151,8 @@ class ModelComparison(Comparison):
         return {"method": getattr(self._shown(name), "method", "")}
 
     def _remarks(self, name: str) -> list[str]:
-        score = self.scores[name]
         shown = self._shown(name)
         remarks = super()._remarks(name)
-        if score.baseline is not None and score.baseline.is_better:
-            baseline = score.baseline
-            remarks.append(f"worse than {baseline.name} of the training rows: {baseline.remedy}")
         if shown.is_unsettled:
             remarks.append(f"unsettled, ± {shown.scatter:.2g}")
         return remarks
@@ -160,24 +166,11 @@ class ModelComparison(Comparison):
             " compare_fits"
         ]
 
-    def _table(self) -> Rows:
-        return [*super()._table(), *_baseline_rows(self.scores)]
-
     def _title(self) -> str:
         unit = self.scores[self.best].unit
         return (
             f"log-likelihood per {unit} of these fitted models (nats); of procedures: compare_fits"
         )
-
-
-def _baseline_rows(scores: Mapping[str, ScoreInterval]) -> Rows:
-    """Rows of a table for the baselines of scores, without repetition."""
-    rows = []
-    for score in scores.values():
-        if score.baseline is not None:
-            mean = f"{score.baseline.mean:.{digits(score)}f}"
-            rows.append((f"({score.baseline.name})", mean, "", ""))
-    return list({row[0]: row for row in reversed(rows)}.values())
 
 
 def interval_text(interval: IntervalOfMean) -> str:
@@ -191,7 +184,7 @@ def interval_text(interval: IntervalOfMean) -> str:
 
 def digits(interval: IntervalOfMean) -> int:
     """Decimals that show two digits of the standard error, at least 2."""
-    return max(2, decimals(interval.mean, half_width(interval.combined) / 2))
+    return max(2, interval.digits)
 
 
 def half_width(ends: tuple[float, float]) -> float:
@@ -388,19 +381,18 @@ def _worse_than_baselines(entrants: Sequence[Entrant], level: float) -> tuple[st
 def _model_and_rows(name, estimator, X):
     """The model that an estimator ends in, and the rows that it scores."""
     model = last_step(estimator)
-    if is_density(estimator):
-        while isinstance(estimator, Pipeline):
-            X = estimator[:-1].transform(X) if len(estimator) > 1 else X
-            estimator = estimator[-1]
-        return OtherDensity(model), X
-    if not is_model(model):
+    is_other = is_density(estimator)
+    if not (is_other or is_model(model)):
         where = " at the end of a pipeline" if model is not estimator else ""
         raise TypeError(
             f"{name} must be a model of sklpf, a density of scikit-learn such as GaussianMixture,"
             " or a pipeline that ends in one, got"
             f" {type(model).__module__}.{type(model).__name__}{where}{_instead(estimator, model)}"
         )
-    return find_model(estimator, X)
+    while isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        estimator = estimator[-1]
+    return (OtherDensity(model) if is_other else model), X
 
 
 def _instead(estimator, last) -> str:
@@ -408,9 +400,6 @@ def _instead(estimator, last) -> str:
     if hasattr(last, "best_estimator_"):
         return "; take the model that the search found, its best_estimator_"
     if holds_model(estimator):
-        for n_behind, (_, step) in enumerate(reversed(estimator.steps)):
-            if is_model(last_step(step)):
-                return f"; pass pipe[:-{n_behind}], the part of the pipeline that ends in its model"
         return "; pass the part that ends in its model, or use sklpf.log_likelihood, which finds it"
     return "; of an RBM or topics that another library fitted sklpf.interop makes such a model"
 

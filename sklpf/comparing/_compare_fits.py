@@ -13,14 +13,13 @@ from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 import sklearn
 from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, check_cv
 from sklearn.pipeline import Pipeline
-from sklearn.utils import get_tags, indexable
+from sklearn.utils import indexable
 from sklearn.utils.validation import _num_samples
 
 from sklpf._utils import __version__
@@ -31,11 +30,11 @@ from sklpf._utils.parallel import (
     fingerprint,
     one_blas_thread,
     parallel_map,
-    removing_checkpoints,
+    running,
 )
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import safe_indexing
-from sklpf._utils.validation import as_float64, check_count, check_level
+from sklpf._utils.validation import check_count, check_level
 from sklpf.comparing._compare import (
     _model_and_rows,
     check_per,
@@ -167,7 +166,7 @@ def compare_fits(
     check_same_kind(named)
     for name, estimator in named.items():
         check_per(name, last_step(estimator), per)
-    X, y, groups = _check_rows(named, X, y, groups)
+    X, y, groups = _check_rows(X, y, groups)
     seed = _seed(random_state)
     splits = _check_splits(cv, X, y, groups, seed)
 
@@ -186,7 +185,7 @@ def compare_fits(
         for number in range(n_seeds)
         for name, estimator in named.items()
     ]
-    with removing_checkpoints():
+    with running():
         kept = None if checkpoint is None else _open_checkpoint(checkpoint, tasks, X, y)
         outcomes = _run(tasks, X, y, kept, n_jobs, verbose)
 
@@ -228,9 +227,9 @@ class Outcome(NamedTuple):
     values: Array  # (n_test,)
     partition: float  # standard error of log Z, nats
     bias: float  # how far log Z may be off to one side
+    baseline: Array  # (n_test,) log-likelihoods by the baseline, NaN without one
     rows: str  # digest of what was scored
     reason: str  # why the values are missing, else empty
-    baseline: Array  # (n_test,) log-likelihoods by the baseline, NaN without one
     baseline_name: str
 
 
@@ -253,7 +252,7 @@ def fit_and_score(X, y, task: FitTask) -> Outcome:
         reasons = (str(error) or type(error).__name__,)
     missing = np.full(len(task.test), np.nan)
     if reasons:
-        return Outcome(missing, 0.0, 0.0, digest, "; ".join(reasons), missing, "")
+        return Outcome(missing, 0.0, 0.0, missing, digest, "; ".join(reasons), "")
     below = float(scored.below)
     above = float(scored.above)
     # An interval that reaches further to one side says so of a bias, which all rows and fits share.
@@ -279,13 +278,10 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
             _check_rows_of_fits(first_rows, task, outcome)
     n_done = len(tasks) - len(todo)
     began = _context.clock()
-    n_candidates = len({tasks[position].name for position in todo})
-    pace = np.nan  # seconds a fit, once all candidates were fitted as often: they differ in size
     if verbose and n_done:
         _context.say(f"[compare_fits] {n_done} of {len(tasks)} fits are there from an earlier run")
 
     def arrived(place: int, outcome: Outcome) -> None:
-        nonlocal pace
         task = tasks[todo[place]]
         outcomes[todo[place]] = outcome
         if kept is not None:
@@ -293,17 +289,14 @@ def _run(tasks, X, y, kept: Checkpoint | None, n_jobs, verbose) -> list[Outcome]
         _check_rows_of_fits(first_rows, task, outcome)
         if verbose:
             n_new = sum(outcomes[position] is not None for position in todo)
-            seconds = _context.clock() - began
-            if n_new % n_candidates == 0:
-                pace = seconds / n_new
-            outcome_text = f"{outcome.values.mean():.2f} nats"
+            text = f"{outcome.values.mean():.2f} nats"
             if outcome.reason:
-                outcome_text = f"missing: {outcome.reason}"
-            left = pace * len(todo) - seconds
-            if n_new < len(todo) and left > 0:
-                outcome_text = f"{outcome_text}, about {_context.duration_text(left)} left"
+                text = f"missing: {outcome.reason}"
+            if n_new < len(todo):
+                left = (_context.clock() - began) * (len(todo) / n_new - 1)
+                text = f"{text}, about {_context.duration_text(left)} left"
             number = f"{n_done + n_new} of {len(tasks)} fits"
-            _context.say(f"[compare_fits] {number} ({task.label}): {outcome_text}")
+            _context.say(f"[compare_fits] {number} ({task.label}): {text}")
 
     parallel_map(
         functools.partial(fit_and_score, X, y),
@@ -328,23 +321,20 @@ def _held_out(named, splits, groups, outcomes, unit: str) -> HeldOutRows:
     if groups is None:
         groups = np.arange(1 + max(test.max() for _, test in splits))
     fits: dict[str, list[Fits]] = {name: [] for name in named}
-    baselines: dict[str, list[Fits]] = {name: [] for name in named}
     n_fits = len(outcomes) // len(splits)
     for split, (_, test) in enumerate(splits):
         of_split = outcomes[split * n_fits : (split + 1) * n_fits]
         for place, name in enumerate(named):  # one after the other, for each seed
             own = of_split[place :: len(named)]
-            seeds = [outcome[:3] for outcome in own]
+            seeds = [outcome[:4] for outcome in own]
             fits[name].append(Fits(groups[test], *map(np.array, zip(*seeds))))
-            values = np.array([outcome.baseline for outcome in own])
-            baselines[name].append(Fits(groups[test], values, *np.zeros((2, len(own)))))
     n_train = min(len(train) for train, _ in splits)
     test_over_train = float(np.mean([len(test) / len(train) for train, test in splits]))
     names = {
         name: max(outcome.baseline_name for outcome in outcomes[place :: len(named)])
         for place, name in enumerate(named)
     }
-    return HeldOutRows(n_train, test_over_train, fits, unit, baselines, names)
+    return HeldOutRows(n_train, test_over_train, fits, unit, names)
 
 
 # -- checkpoints
@@ -400,14 +390,12 @@ def _file(task: FitTask) -> str:
 
 
 def _load(kept: Checkpoint, task: FitTask) -> Outcome | None:
-    nothing = Outcome(np.empty(0), 0.0, 0.0, "", "", np.empty(0), "")
+    nothing = Outcome(np.empty(0), 0.0, 0.0, np.empty(0), "", "", "")
     n_done, outcome = kept.load(_file(task), nothing)
     if not n_done:
         return None
-    values, partition, bias, rows, reason, baseline, name = outcome
-    return Outcome(
-        values, float(partition), float(bias), str(rows), str(reason), baseline, str(name)
-    )
+    values, partition, bias, baseline, *texts = outcome
+    return Outcome(values, float(partition), float(bias), baseline, *map(str, texts))
 
 
 def _clone_with(estimator, names: tuple[str, ...], value: int | None = None):
@@ -448,7 +436,7 @@ def _check_candidates(candidates) -> dict[str, Any]:
     return named
 
 
-def _check_rows(named, X, y, groups):
+def _check_rows(X, y, groups):
     """X, y, and the group of every row as an integer (n_samples,), or None."""
     if X is None:
         raise ValueError(
@@ -462,24 +450,9 @@ def _check_rows(named, X, y, groups):
         raise type(error)(
             f"X, and y and groups where they are given, must hold one entry for each row: {error}"
         ) from error
-    alone = [estimator for estimator in named.values() if not isinstance(estimator, Pipeline)]
-    if alone and not _are_finite(X, all(get_tags(model).input_tags.allow_nan for model in alone)):
-        raise ValueError(
-            "X holds NaN or infinity: remove these rows, or give pipelines that begin with an"
-            " imputer as candidates (models such as CategoricalRBM take NaN as they are)"
-        )
     if groups is not None:
         _, groups = np.unique(np.asarray(groups), return_inverse=True)
     return X, y, groups
-
-
-def _are_finite(X, may_be_nan: bool) -> bool:
-    values = X.data if sp.issparse(X) else X
-    try:
-        values = as_float64(values, "X")
-    except (TypeError, ValueError):
-        return True  # no numbers: the models say what they need
-    return bool(np.all(np.isfinite(values) | (may_be_nan & np.isnan(values))))
 
 
 def _seed(random_state) -> int:

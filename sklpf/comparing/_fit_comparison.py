@@ -11,7 +11,7 @@ beyond it is half as wide for two splits, but covers 86 to 91 % where fits diffe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from sklpf._utils.numbers import Array
 from sklpf._utils.tables import Rows
 from sklpf._utils.validation import check_level
 from sklpf.comparing._compare import Comparison, digits, half_width
-from sklpf.scoring import IntervalOfMean, best_first, sampled_units
+from sklpf.scoring import BaselineScore, IntervalOfMean, best_first, sampled_units
 from sklpf.uncertainty import Variance
 
 _MOST_MISSING = 0.25  # of the fits: those that fail are not like the others
@@ -34,6 +34,7 @@ class Fits(NamedTuple):
     values: Array  # (n_fits, n_test), nats; a fit for each training seed
     partition: Array  # (n_fits,): standard error of the mean from log Z
     bias: Array  # (n_fits,): how far the mean may be off to one side
+    baselines: Any = np.nan  # as values, by the fits' baselines; NaN where there is none
 
 
 class FitError(NamedTuple):
@@ -176,8 +177,11 @@ class FitInterval(IntervalOfMean):
         Whether the numbers can be trusted.
     reasons : tuple of str
         Why not, one sentence a reason; empty when converged.
-    unit : {"row", "document"}
+    unit : {"row", "document", "word"}
         The unit of the means.
+    baseline : BaselineScore or None
+        As of `ScoreInterval`, whose mean is that of all fits; it ``is_better`` where the interval
+        of the difference excludes that the candidate is. None for a difference.
     """
 
     std_error: float
@@ -190,7 +194,7 @@ class FitInterval(IntervalOfMean):
 
     def _table(self) -> Rows:
         parts = {
-            f"the {self.unit}s": self.sampling,
+            f"the {sampled_units(self.unit)}": self.sampling,
             "the fits": self.fits,
             "log Z": self.partition,
         }
@@ -210,17 +214,14 @@ class HeldOutRows(NamedTuple):
     fits : dict of str to list of Fits
         By candidate: for every split all training seeds; the values of a missing fit are NaN.
     unit : {"row", "document", "word"}
-    baselines : dict of str to list of Fits
-        Log-likelihoods of the same rows by every fit's baseline; NaN where there is none.
     baseline_names : dict of str to str
-        What the baselines are, by candidate.
+        What the fits' baselines are, by candidate.
     """
 
     n_train: int
     test_over_train: float
     fits: Mapping[str, Sequence[Fits]]
     unit: str = "row"
-    baselines: Mapping[str, Sequence[Fits]] = {}
     baseline_names: Mapping[str, str] = {}
 
     @property
@@ -242,15 +243,16 @@ class HeldOutRows(NamedTuple):
             return self._interval(self.fits[a], level)
         return self._interval(list(map(_difference, self.fits[a], self.fits[b])), level)
 
-    def baseline_interval(self, name: str, level: float) -> FitInterval | None:
-        """The expected log-likelihood by a candidate's baseline; None without one."""
-        if not self.baseline_names.get(name):
-            return None
-        return self._interval(self.baselines[name], level)
-
-    def gain(self, name: str, level: float) -> FitInterval:
-        """The expected difference of a candidate from its baseline."""
-        return self._interval(list(map(_difference, self.fits[name], self.baselines[name])), level)
+    def score(self, name: str, level: float) -> FitInterval:
+        """The expected log-likelihood of a candidate, with its baseline."""
+        score = self.interval(name, None, level)
+        what = self.baseline_names.get(name)
+        if not what:
+            return score
+        gains = [fits._replace(values=fits.values - fits.baselines) for fits in self.fits[name]]
+        gain = self._interval(gains, level)
+        baseline = BaselineScore(what, score.mean - gain.mean, gain.combined[1] < 0, "")
+        return replace(score, baseline=baseline)
 
     def _interval(self, pairs: Sequence[Fits], level: float) -> FitInterval:
         complete = [_complete(fits) for fits in pairs]
@@ -285,9 +287,6 @@ class FitComparison(Comparison):
         Log-likelihoods of held-out rows by all fits, from which `difference` is computed.
     level : float
         Probability with which each interval covers.
-    baselines : dict of str to FitInterval
-        Expected log-likelihood of the same rows by models of the training rows without structure,
-        as ``ScoreInterval.baseline``.
     """
 
     scores: dict[str, FitInterval]
@@ -297,7 +296,6 @@ class FitComparison(Comparison):
     missing: tuple[str, ...]
     held_out: Any
     level: float
-    baselines: dict[str, FitInterval]
 
     _index = "candidate"
 
@@ -385,26 +383,7 @@ class FitComparison(Comparison):
 
     def _remarks(self, name: str) -> list[str]:
         chosen = ["chosen"] if name == self.chosen else []
-        return [*chosen, *self._worse(name), *super()._remarks(name)]
-
-    def _worse(self, name: str) -> list[str]:
-        """A remark where a candidate's baseline is better."""
-        baseline = self.baselines.get(name)
-        if baseline is None or not self.held_out.gain(name, self.level).combined[1] < 0:
-            return []
-        what = self.held_out.baseline_names[name]
-        return [f"worse than {what} of the training rows, {baseline.mean:.2f} nats"]
-
-    def _table(self) -> Rows:
-        rows = list(super()._table())
-        shown = set()
-        for name, baseline in self.baselines.items():
-            what = self.held_out.baseline_names[name]
-            if what not in shown:
-                mean = f"{baseline.mean:.{digits(self.scores[name])}f}"
-                rows.append((f"({what})", mean, "", "", "", "", ""))
-                shown.add(what)
-        return rows
+        return [*chosen, *super()._remarks(name)]
 
     def _notes(self) -> list[str]:
         """A line each on fits that are missing, on intervals that are wide as splits are few, and
@@ -446,13 +425,12 @@ def compare_held_out(held_out: HeldOutRows, missing: Sequence[str], level: float
     common = np.all([there[name] for name in comparable], axis=0)
     fits = {name: _only(held_out.fits[name], common) for name in comparable}
     alike = held_out._replace(fits={**held_out.fits, **fits})
-    scores = {name: alike.interval(name, None, level) for name in means}
+    scores = {name: alike.score(name, level) for name in means}
     for name in means.keys() - set(comparable):
         n_left = int(np.sum(there[name]))
         reasons = scores[name].reasons or (_too_few(n_left, there[name].size),)
         scores[name] = _fit_interval(_NOTHING, level, n_left, reasons, held_out.unit)
     ranked = best_first(scores)
-    baselines = {name: alike.baseline_interval(name, level) for name in ranked}
     return FitComparison(
         names=tuple(means),
         scores={name: scores[name] for name in ranked},
@@ -461,7 +439,6 @@ def compare_held_out(held_out: HeldOutRows, missing: Sequence[str], level: float
         missing=tuple(missing),
         held_out=held_out,
         level=level,
-        baselines={name: found for name, found in baselines.items() if found is not None},
     )
 
 
@@ -516,10 +493,11 @@ def _fit_interval(
     scale = error.half_width / error.std_error if error.std_error > 0 else 0.0
     parts = {"sampling": error.rows, "fits": error.fits, "partition": error.partition}
     halves = {name: scale * float(np.sqrt(variance)) for name, variance in parts.items()}
+    ends: dict[str, Any] = {name: (error.mean - h, error.mean + h) for name, h in halves.items()}
     return FitInterval(
         mean=error.mean,
         std_error=error.std_error,
-        **{name: (error.mean - half, error.mean + half) for name, half in halves.items()},
+        **ends,
         combined=(error.mean - error.half_width, error.mean + error.half_width),
         level=level,
         n_fits=n_fits,

@@ -4,23 +4,20 @@ it. DrawsDisplay: what `check_draws` has found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import softmax
 from scipy.stats import t as student_t
 
-from sklpf._utils.validation import as_float64, check_level
+from sklpf._utils.validation import check_level
 from sklpf.display._drawing import (
     Display,
-    ResultDisplay,
-    check_result,
     fitted_model,
     half_width_of,
-    label_decades,
     legend_above,
     result_of,
     title_of,
@@ -34,31 +31,26 @@ from sklpf.uncertainty import effective_sample_size, log_mean_exp, pareto_tail
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_IN_A_ROW = 4  # panels of a figure
 _MOST_MARKED = 60  # levels with a marker each
 _LEAST_WEIGHT = 1e-12  # that is drawn, over the mean one
 _MOST_NAMED = 5  # regions in a legend
-_ELSEWHERE = (
-    "; models keep neither draws nor weights, so fit the estimator on the model; of BDMC give"
-    ' RunDisplay(log_weights=result.diagnostics["forward_log_weights"]), or the reverse ones'
-)
 
 
 @dataclass(eq=False, repr=False)
-class RunDisplay(ResultDisplay):
+class RunDisplay(Display):
     """log Z on the way to the target, and how the chains went there.
 
     A panel for each of these that there is:
 
-    - "log Z" at every level of the ladder (without it the "levels" alone);
+    - "log Z" at every level of the ladder;
     - "band", the half-width of its interval, which is much narrower than the line of the curve;
     - "acceptance" rates of moves and swaps, and the overlap of neighbouring levels;
     - "shares" of the time that tempered chains spend at each level;
     - "traffic": round trips between base and target, or the share of chains that visited both;
     - "weights": of populations the effective number of particles at every level, as a share; else
-      the weights at the target in order, with the generalised Pareto distribution of their tail: k
-      under 0.5 is that of weights with a finite variance, and from 0.7 on their mean should not be
-      relied on;
+      the weights at the target in order (of `BDMC` those of forward chains), with the generalised
+      Pareto distribution of their tail: k under 0.5 is that of weights with a finite variance, and
+      from 0.7 on their mean should not be relied on;
     - "rounds": log Z after every round with its interval, against the sweeps until then;
     - "regions" of the target whose mass is known, beside their share of the run's draws: a region
       whose mass exceeds its share was missed;
@@ -67,57 +59,30 @@ class RunDisplay(ResultDisplay):
 
     Parameters
     ----------
-    ladder : ndarray of shape (K,) or None, default=None
-        Inverse temperatures.
-    log_partition_curve : ndarray of shape (K,) or None, default=None
-        log Z at these, in nats.
-    half_width : ndarray of shape (K,) or None, default=None
-        How far its band reaches to either side, in nats.
-    acceptance : ndarray of shape (K,) or None, default=None
-        Acceptance rate of the moves at every level, NaN where none was made.
-    swaps : ndarray of shape (K - 1,) or None, default=None
-        Acceptance rate of the swaps between neighbouring levels.
-    overlap : ndarray of shape (K - 1,) or None, default=None
-        Overlap of the distributions at two neighbouring levels: 1 if they are one, 0 if they are
-        apart.
-    shares : ndarray of shape (K,) or None, default=None
-        Share of the chains' time at every level (`RTS`, `SAMS`, `WangLandau`).
-    round_trips : ndarray of shape (G,) or None, default=None
-        Between base and target, of every ladder (`ParallelTempering`).
-    crossed : ndarray of shape (G,) or None, default=None
-        Share of the chains of each group that visited both ends of the ladder (`RTS`, `SAMS`,
-        `WangLandau`).
-    effective_shares : ndarray of shape (G, K) or None, default=None
-        Effective number of particles of every population, as a share of all of these.
-    log_weights : array-like or None, default=None
-        Logs of n weights, in any order and shape; -inf is a weight of 0, which is counted and not
-        drawn.
-    round_sweeps : ndarray of shape (R,) or None, default=None
-        Sweeps of all chains together until the end of each round.
-    round_log_partition, round_half_width : ndarray of shape (R,) or None, default=None
-        log Z as each round says it, and how far its interval reaches to either side, in nats; where
-        that is not finite no bar is drawn.
-    region_masses : ndarray of shape (M,) or None, default=None
-        The part of Z in every region, known apart from the run.
-    region_shares : ndarray of shape (M,) or None, default=None
-        The weighted share of the run's draws in every region.
-    cover_draws : ndarray of shape (n, 2) or (n, 1) or None, default=None
-        Two columns of draws of the target, or its only one.
-    cover_regions : ndarray of int of shape (n,) or None, default=None
-        The region that each is in.
-    cover_columns : sequence of int, default=(0, 1)
-        Which columns they are.
+    result : PartitionResult
+        The result of an estimator with levels, rounds or weights.
+    run : Run or None, default=None
+        The `run_` of the estimator, which has more to show: regions, and populations' particles.
     level : float, default=0.95
         Probability with which an interval covers, and the band any one of the levels.
-    name : str or None, default=None
-        Name of the estimator, for the title.
 
     Attributes
     ----------
+    arrays : dict of str to ndarray
+        What panels show, by name.
+    name : str
+        Name of the estimator, for the title.
     panels_ : tuple of str
         Names of the panels, once drawn.
     ax_, axes_, figure_
         The first panel, all of them, and their figure, once drawn.
+
+    Raises
+    ------
+    TypeError
+        If `result` is none.
+    ValueError
+        If nothing of it can be drawn.
 
     Examples
     --------
@@ -133,91 +98,39 @@ class RunDisplay(ResultDisplay):
     2
     """
 
-    ladder: Any = None
+    result: PartitionResult
+    run: Run | None = None
     _: KW_ONLY
-    log_partition_curve: Any = None
-    half_width: Any = None
-    acceptance: Any = None
-    swaps: Any = None
-    overlap: Any = None
-    shares: Any = None
-    round_trips: Any = None
-    crossed: Any = None
-    effective_shares: Any = None
-    log_weights: Any = None
-    round_sweeps: Any = None
-    round_log_partition: Any = None
-    round_half_width: Any = None
-    region_masses: Any = None
-    region_shares: Any = None
-    cover_draws: Any = None
-    cover_regions: Any = None
-    cover_columns: Any = (0, 1)
     level: float = 0.95
-    name: str | None = None
 
-    _shapes = {
-        "ladder": "K",
-        "log_partition_curve": "K",
-        "half_width": "K",
-        "acceptance": "K",
-        "swaps": "K-1",
-        "overlap": "K-1",
-        "shares": "K",
-        "round_trips": "G",
-        "crossed": "G",
-        "effective_shares": "G K",
-        "round_sweeps": "R",
-        "round_log_partition": "R",
-        "round_half_width": "R",
-        "region_masses": "M",
-        "region_shares": "M",
-        "cover_draws": "n p",
-        "cover_regions": "n",
-    }
-
-    @classmethod
-    def from_run(
-        cls,
-        run,
-        *,
-        level: float = 0.95,
-        ax: Axes | None = None,
-        panels: Iterable[str] | None = None,
-    ) -> Self:
-        """Draw a run.
-
-        Parameters
-        ----------
-        run : Run
-            The `run_` of an estimator. It shows more than its result: regions, and populations'
-            particles.
-        level : float, default=0.95
-            As in `from_result`.
-        ax, panels
-            As in `plot`.
-
-        Returns
-        -------
-        display : RunDisplay
-
-        Raises
-        ------
-        TypeError
-            If `run` is none.
-        ValueError
-            If nothing of it can be drawn.
-        """
-        if not isinstance(run, Run):
+    def __post_init__(self):
+        result = self.result
+        if not isinstance(result, PartitionResult):  # type: ignore[redundant-expr]
             raise TypeError(
-                f"run must be the run_ of a fitted partition estimator, got {type(run).__name__}"
+                f"result must be a PartitionResult, such as result_, got {type(result).__name__}"
             )
-        return cls._of(run.read(), run, level).plot(ax, panels=panels)
+        check_level(self.level)
+        if np.ndim(result.log_partition):
+            raise ValueError(
+                "RunDisplay draws levels, rounds or weights of one log Z, and this result has"
+                f" {len(result.log_partition)}, one for each row, which keep nothing else: fit the"
+                " estimator on path.row(t) for that of row t"
+            )
+        self.arrays = {**_of_result(result, self.level), **_of_run(self.run, result)}
+        self.name = title_of(result)
+        if not self._there():
+            raise ValueError(
+                "RunDisplay draws levels, rounds or weights, and this result of"
+                f" {result.method} has none: those of AIS, SMC, ParallelTempering, RTS and of what"
+                " reads their runs do; models keep neither draws nor weights, so fit the estimator"
+                " on the model"
+            )
 
     @classmethod
     def from_result(
         cls,
         result,
+        run=None,
         *,
         level: float = 0.95,
         ax: Axes | None = None,
@@ -232,10 +145,8 @@ class RunDisplay(ResultDisplay):
 
         Parameters
         ----------
-        result : PartitionResult
-            The result of an estimator with levels, rounds or weights.
-        level : float, default=0.95
-            Probability with which the band and the intervals of the rounds cover.
+        result, run, level
+            As of the class.
         ax, panels
             As in `plot`.
 
@@ -250,17 +161,10 @@ class RunDisplay(ResultDisplay):
         ValueError
             If nothing of it can be drawn.
         """
-        return cls._of(check_result(result), None, level).plot(ax, panels=panels)
+        return cls(result, run, level=level).plot(ax, panels=panels)
 
     @classmethod
-    def from_estimator(  # type: ignore[override]  # without other options
-        cls,
-        estimator,
-        *,
-        level: float = 0.95,
-        ax: Axes | None = None,
-        panels: Iterable[str] | None = None,
-    ) -> Self:
+    def from_estimator(cls, estimator, **options) -> Self:
         """Draw the result and the run of a fitted partition estimator, or of a model's log Z.
 
         Parameters
@@ -268,10 +172,8 @@ class RunDisplay(ResultDisplay):
         estimator : PartitionEstimator or model
             A model after its log Z was estimated (by `score`, say), or a pipeline that ends in one.
             Models keep no run.
-        level : float, default=0.95
-            As in `from_result`.
-        ax, panels
-            As in `plot`.
+        **options
+            ``level``, ``ax`` and ``panels``, as in `from_result`.
 
         Returns
         -------
@@ -285,31 +187,7 @@ class RunDisplay(ResultDisplay):
             If nothing of it can be drawn; NotFittedError, which is one, if there is no result yet.
         """
         result = result_of(estimator)
-        run = getattr(fitted_model(estimator), "run_", None)
-        run = run if isinstance(run, Run) else None
-        return cls._of(result, run, level).plot(ax, panels=panels)
-
-    @classmethod
-    def _of(cls, result: PartitionResult, run: Run | None, level: float) -> Self:
-        """The display of a result, and of its run where that is known."""
-        check_level(level)
-        drawn = {}
-        if np.ndim(result.log_partition) == 0:
-            drawn = {**_of_result(result, level), **_of_run(run, result)}
-        display = cls(**drawn, level=level, name=title_of(result))
-        if display._there():
-            return display
-        if np.ndim(result.log_partition):
-            raise ValueError(
-                "RunDisplay draws levels, rounds or weights of one log Z, and this result has"
-                f" {len(result.log_partition)}, one for each row, which keep nothing else: fit the"
-                " estimator on path.row(t) for that of row t"
-            )
-        raise ValueError(
-            f"RunDisplay draws levels, rounds or weights, and this result of {result.method} has"
-            " none: those of AIS, SMC, ParallelTempering, RTS and of what reads their runs"
-            f" do{_ELSEWHERE}"
-        )
+        return cls.from_result(result, getattr(fitted_model(estimator), "run_", None), **options)
 
     def plot(
         self, ax: Axes | NDArray | None = None, *, panels: Iterable[str] | None = None
@@ -334,7 +212,6 @@ class RunDisplay(ResultDisplay):
         ValueError
             If a panel is not there.
         """
-        self._check_arrays()
         there = self._there()
         self.panels_ = tuple(there) if panels is None else tuple(panels)
         missing = [name for name in self.panels_ if name not in there]
@@ -343,87 +220,73 @@ class RunDisplay(ResultDisplay):
                 f"panels must be some of {', '.join(map(repr, there))}, which can be drawn here,"
                 f" got {panels!r}"
             )
-        n = len(self.panels_)
-        if ax is None and n > _MOST_IN_A_ROW:
-            n_columns = -(-n // 2)
-            cells = self._panels(None, 2, n_columns, (1 + 3.0 * n_columns, 6.5))
-            for empty in cells[n:]:
-                empty.remove()
-            ax = cells[:n]
-        return self._draw_in_a_row(ax, [there[name] for name in self.panels_], 1 + 3.0 * n)
+        return self._draw_panels(ax, [there[name] for name in self.panels_], 3.3)
 
     def _there(self) -> dict[str, Any]:
         """Functions of Axes that draw the panels, by their names."""
-        rates = (self.acceptance, self.swaps, self.overlap)
-        has_weights = self.effective_shares is not None or self.log_weights is not None
-        has_masses = self.region_masses is not None and self.region_shares is not None
-        curve = self.log_partition_curve
-        panels = [
-            ("levels", self._draw_levels, self.ladder is not None and curve is None),
-            ("log Z", self._draw_curve, curve is not None),
-            ("band", self._draw_band, self.half_width is not None),
-            ("acceptance", self._draw_acceptance, any(each is not None for each in rates)),
-            ("shares", self._draw_shares, self.shares is not None),
-            ("traffic", self._draw_traffic, not (self.round_trips is self.crossed is None)),
-            ("weights", self._draw_weights, has_weights),
-            ("rounds", self._draw_rounds, self.round_sweeps is not None),
-            ("regions", self._draw_masses, has_masses),
-            ("cover", self._draw_cover, self.cover_draws is not None),
+        panels = [  # and the arrays of which they show what there is
+            ("log Z", self._draw_curve, ["log_partition_curve"]),
+            ("band", self._draw_band, ["half_width"]),
+            ("acceptance", self._draw_acceptance, ["acceptance", "swaps", "overlap"]),
+            ("shares", self._draw_shares, ["shares"]),
+            ("traffic", self._draw_traffic, ["round_trips", "crossed"]),
+            ("weights", self._draw_weights, ["effective_shares", "log_weights"]),
+            ("rounds", self._draw_rounds, ["round_log_partition"]),
+            ("regions", self._draw_masses, ["region_masses"]),
+            ("cover", self._draw_cover, ["cover_draws"]),
         ]
-        return {name: draw for name, draw, is_there in panels if is_there}
-
-    def _draw_levels(self, axes):
-        marker = "." if len(self.ladder) <= _MOST_MARKED else None
-        axes.plot(np.arange(len(self.ladder)), self.ladder, marker=marker)
-        axes.set(xlabel="level", ylabel="inverse temperature")
+        return {name: draw for name, draw, shown in panels if self.arrays.keys() & shown}
 
     def _draw_curve(self, axes):
-        marker = "." if len(self.ladder) <= _MOST_MARKED else None
-        axes.plot(self.ladder, self.log_partition_curve, marker=marker, label=self.name)
+        ladder = self.arrays["ladder"]
+        marker = "." if len(ladder) <= _MOST_MARKED else None
+        axes.plot(ladder, self.arrays["log_partition_curve"], marker=marker, label=self.name)
         axes.set(xlabel="inverse temperature", ylabel="log Z (nats)")
         if len(axes.lines) > 1:
             axes.legend()
 
     def _draw_band(self, axes):
-        axes.fill_between(self.ladder, -self.half_width, self.half_width, alpha=0.4)
+        half = self.arrays["half_width"]
+        axes.fill_between(self.arrays["ladder"], -half, half, alpha=0.4)
         axes.set(xlabel="inverse temperature", ylabel=f"{100 * self.level:.3g} % band (nats)")
 
     def _draw_acceptance(self, axes):
-        if self.acceptance is not None:
-            axes.plot(self.ladder, self.acceptance, label="moves")
-        if self.swaps is not None:
-            axes.stairs(self.swaps, self.ladder, baseline=None, color="C1", label="swaps")
-        if self.overlap is not None:
+        ladder = self.arrays["ladder"]
+        if "acceptance" in self.arrays:
+            axes.plot(ladder, self.arrays["acceptance"], label="moves")
+        if "swaps" in self.arrays:
+            axes.stairs(self.arrays["swaps"], ladder, baseline=None, color="C1", label="swaps")
+        if "overlap" in self.arrays:
             style = {"color": "C2", "linestyle": "--", "linewidth": 1.5}
-            axes.stairs(self.overlap, self.ladder, baseline=None, label="overlap", **style)
+            axes.stairs(self.arrays["overlap"], ladder, baseline=None, label="overlap", **style)
         axes.set(xlabel="inverse temperature", ylabel="acceptance rate", ylim=(0, 1.05))
         axes.legend()
 
     def _draw_shares(self, axes):
-        axes.plot(self.ladder, self.shares, marker="." if len(self.ladder) <= 30 else None)
+        ladder = self.arrays["ladder"]
+        shares = self.arrays["shares"]
+        axes.plot(ladder, shares, marker="." if len(ladder) <= _MOST_MARKED else None)
         axes.set(xlabel="inverse temperature", ylabel="share of time")
-        axes.set_ylim(0, 1.1 * np.max(self.shares))
+        axes.set_ylim(0, 1.1 * np.max(shares))
 
     def _draw_traffic(self, axes):
-        values = self.crossed if self.round_trips is None else self.round_trips
-        axes.bar(np.arange(1, len(values) + 1), values)
-        if self.round_trips is None:
-            axes.set(xlabel="group of chains", ylabel="share crossed", ylim=(0, 1.05))
-        else:
+        if "round_trips" in self.arrays:
+            values = self.arrays["round_trips"]
             axes.set(xlabel="ladder", ylabel="round trips")
+        else:
+            values = self.arrays["crossed"]
+            axes.set(xlabel="group of chains", ylabel="share crossed", ylim=(0, 1.05))
+        axes.bar(np.arange(1, len(values) + 1), values)
         axes.xaxis.get_major_locator().set_params(integer=True)
 
     def _draw_weights(self, axes):
-        if self.effective_shares is not None:
-            axes.plot(self.ladder, self.effective_shares.T, color="C0", linewidth=0.8, alpha=0.6)
+        if "effective_shares" in self.arrays:
+            style = {"color": "C0", "linewidth": 0.8, "alpha": 0.6}
+            axes.plot(self.arrays["ladder"], self.arrays["effective_shares"].T, **style)
             axes.set(xlabel="inverse temperature", ylabel="effective share of particles")
             axes.set_ylim(0, 1.05)
             return
-        log_weights = np.sort(as_float64(self.log_weights, "log_weights").ravel())[::-1]
-        if not len(log_weights) or not np.isfinite(log_weights[0]) or np.isnan(log_weights).any():
-            raise ValueError(
-                "log_weights must hold at least one finite number, and neither NaN nor +inf"
-            )
+        log_weights = np.sort(self.arrays["log_weights"].ravel())[::-1]
         mean = log_mean_exp(log_weights)
         positive = log_weights[log_weights > -np.inf]
         effective = effective_sample_size(log_weights)
@@ -440,27 +303,27 @@ class RunDisplay(ResultDisplay):
             axes.loglog(1 + np.arange(len(fitted)), fitted, color="C1", label=label)
         axes.axhline(1, color="0.4", linestyle=":", label="equal weights")
         axes.set(xlabel="rank of the weight", ylabel="weight / mean weight")
-        for axis in ("x", "y"):
-            label_decades(axes, axis)
         axes.legend(fontsize="small")
 
     def _draw_rounds(self, axes):
-        half = np.where(np.isfinite(self.round_half_width), self.round_half_width, np.nan)
+        values = self.arrays["round_log_partition"]
+        half = self.arrays["round_half_width"]
+        half = np.where(np.isfinite(half), half, np.nan)
         style = {"fmt": "o-", "markersize": 4, "capsize": 3}
-        bars = axes.errorbar(self.round_sweeps, self.round_log_partition, half, **style)
-        last = self.round_log_partition[-1]
-        axes.axhline(last, color=bars[0].get_color(), linestyle=":", linewidth=1)
+        bars = axes.errorbar(self.arrays["round_sweeps"], values, half, **style)
+        axes.axhline(values[-1], color=bars[0].get_color(), linestyle=":", linewidth=1)
         label = f"log Z, {100 * self.level:.3g} % interval (nats)"
         axes.set(xlabel="sweeps of all chains", ylabel=label)
-        label_decades(axes, "x")
+        axes.set_xscale("log", base=2)
 
     def _draw_masses(self, axes):
-        _draw_regions(axes, self.region_masses, self.region_shares)
+        _draw_regions(axes, self.arrays["region_masses"], self.arrays["region_shares"])
         axes.set_xlabel("region of the target")
 
     def _draw_cover(self, axes):
-        draws = np.asarray(self.cover_draws)
-        regions = np.asarray(self.cover_regions)
+        draws = self.arrays["cover_draws"]
+        regions = self.arrays["cover_regions"]
+        columns = self.arrays["cover_columns"]
         numbers, sizes = np.unique(regions, return_counts=True)
         largest = numbers[np.argsort(-sizes, kind="stable")]
         of_region = [draws[regions == number] for number in largest]
@@ -468,58 +331,65 @@ class RunDisplay(ResultDisplay):
         labels[_MOST_NAMED:] = [f"_{label}" for label in labels[_MOST_NAMED:]]  # not in the legend
         if draws.shape[1] == 1:
             axes.hist([each[:, 0] for each in of_region], bins=40, stacked=True, label=labels)
-            axes.set(xlabel=f"column {self.cover_columns[0]}", ylabel="draws of the target")
+            axes.set(xlabel=f"column {columns[0]}", ylabel="draws of the target")
         else:
             for each, label in zip(of_region, labels):
                 axes.plot(*each.T, ".", markersize=3, alpha=0.6, label=label)
-            first, second = self.cover_columns
-            axes.set(xlabel=f"column {first}", ylabel=f"column {second}")
+            axes.set(xlabel=f"column {columns[0]}", ylabel=f"column {columns[1]}")
         legend_above(axes)
 
 
-def _of_result(result: PartitionResult, level: float) -> dict[str, Any]:
-    """Parameters of the display from a result."""
+def _of_result(result: PartitionResult, level: float) -> dict[str, NDArray]:
+    """Arrays that a result has of its run."""
     found = result.diagnostics
-    names = ("acceptance", "overlap", "shares", "round_trips", "crossed", "log_weights")
-    drawn: dict[str, Any] = {name: found.get(name) for name in names}
-    if np.ndim(drawn["overlap"]) == 0:  # of BDMC it is that of forward and reverse chains
-        drawn["overlap"] = None
-    if "rejection" in found:
-        drawn["swaps"] = 1 - found["rejection"]
+    names = ["round_trips", "crossed", "log_weights"]
+    arrays: dict[str, Any] = {}
+    if "forward_log_weights" in found:
+        arrays["log_weights"] = found["forward_log_weights"]
     if result.ladder is not None and len(result.ladder) > 2:  # of two there is nothing to see
-        drawn["ladder"] = result.ladder
-        drawn["log_partition_curve"] = result.log_partition_curve
+        names += ["acceptance", "shares"]
+        arrays["ladder"] = result.ladder
+        if (
+            np.ndim(found.get("overlap", 0.0)) == 1
+        ):  # of BDMC it is that of forward and reverse chains
+            arrays["overlap"] = found["overlap"]
+        if "rejection" in found:
+            arrays["swaps"] = 1 - found["rejection"]
+    arrays |= {name: found[name] for name in names if name in found}
+    if "ladder" in arrays and result.log_partition_curve is not None:
+        arrays["log_partition_curve"] = result.log_partition_curve
         errors = found.get("curve_std_error")
         half = half_width_of(result, level)
         if half is not None and errors is not None and errors[-1] > 0 and np.isfinite(errors).all():
-            drawn["half_width"] = half * (errors / errors[-1])
+            arrays["half_width"] = half * (errors / errors[-1])
     if "round_log_partition" in found:
         quantile = student_t.ppf(0.5 + level / 2, result.degrees_of_freedom)
-        drawn["round_sweeps"] = found["round_sweeps"]
-        drawn["round_log_partition"] = found["round_log_partition"]
-        drawn["round_half_width"] = quantile * np.asarray(found["round_std_error"])
-    return drawn
+        arrays["round_sweeps"] = found["round_sweeps"]
+        arrays["round_log_partition"] = found["round_log_partition"]
+        arrays["round_half_width"] = quantile * np.asarray(found["round_std_error"])
+    return arrays
 
 
-def _of_run(run: Run | None, result: PartitionResult) -> dict[str, Any]:
-    """Parameters of the display that a run has and its result has not."""
-    drawn: dict[str, Any] = {}
-    if run is None:
-        return drawn
+def _of_run(run: object, result: PartitionResult) -> dict[str, NDArray]:
+    """Arrays that a run has and its result has not."""
+    arrays: dict[str, NDArray] = {}
+    if not isinstance(run, Run):
+        return arrays
     if isinstance(run, PopulationRun):
-        drawn["effective_shares"] = run.effective_sizes / run.log_weights.shape[1]
+        arrays["ladder"] = run.ladder
+        arrays["effective_shares"] = run.effective_sizes / run.log_weights.shape[1]
     draws, regions = run.draws, run.regions
     if draws is not None and regions is not None and len(regions.radii):
         log_means = log_mean_exp(regions.log_masses, axis=1)
-        drawn["region_masses"] = np.exp(log_means - result.log_partition)
+        arrays["region_masses"] = np.exp(log_means - result.log_partition)
         inside = regions.contain(draws.points)
-        drawn["region_shares"] = softmax(draws.log_weights) @ inside
+        arrays["region_shares"] = softmax(draws.log_weights) @ inside
     if isinstance(run, ExploredRun) and draws is not None:
-        drawn |= _of_cover(run.cover, draws)
-    return drawn
+        arrays |= _of_cover(run.cover, draws)
+    return arrays
 
 
-def _of_cover(cover: Cover, draws: Draws, n: int = 500) -> dict[str, Any]:
+def _of_cover(cover: Cover, draws: Draws, n: int = 500) -> dict[str, NDArray]:
     """n draws by their weights, on the columns in which the centres of their regions differ most in
     units of the spread within.
     """
@@ -535,7 +405,7 @@ def _of_cover(cover: Cover, draws: Draws, n: int = 500) -> dict[str, Any]:
     return {
         "cover_draws": points[:, columns],
         "cover_regions": regions,
-        "cover_columns": tuple(columns.tolist()),
+        "cover_columns": columns,
     }
 
 
@@ -609,7 +479,7 @@ class DrawsDisplay(Display):
         self.name = title_of(self.report.result)
         draw = [self._draw_modes] if self.report.modes else []
         draw.append(self._draw_log_partition)
-        return self._draw_in_a_row(ax, draw, 1 + 3.5 * len(draw))
+        return self._draw_panels(ax, draw, 4.0)
 
     def _draw_modes(self, axes):
         modes = self.report.modes
@@ -635,10 +505,10 @@ class DrawsDisplay(Display):
 
 
 def _draw_regions(
-    axes: Any, masses: Sequence, shares: Sequence, errors: Sequence | None = None
+    axes: Any, masses: ArrayLike, shares: ArrayLike, errors: ArrayLike | None = None
 ) -> None:
     """Draw the mass of each region, with its standard error, beside its share of draws."""
-    place = np.arange(1, len(masses) + 1)
+    place = np.arange(1, np.size(masses) + 1)
     axes.bar(place - 0.2, masses, yerr=errors, width=0.4, label="mass")
     axes.bar(place + 0.2, shares, width=0.4, label="share of draws")
     axes.set_ylabel("share of the estimated Z")

@@ -2,7 +2,9 @@
 imported lazily.
 """
 
-from sklpf.kernels._compile import BORROWS, OPTIONS, SUMS, WIDE, borrowing, inlined, njit
+# ruff: noqa: F401
+
+from sklpf.kernels._compile import BORROWS, OPTIONS, SUMS, WIDE, borrowing, inlined, njit, summing
 from sklpf.kernels._exponentials import (
     exp32,
     exp64,
@@ -21,40 +23,13 @@ from sklpf.kernels._layers import (
 )
 from sklpf.kernels._programs import compiled, implements, program, tempered
 from sklpf.kernels._random import (
+    ACCEPT,
+    FIRST,
+    SECOND,
+    SWAP,
     bits_of_one_chain,
     draw_categories,
     draw_units,
     random_bits,
     uniform,
 )
-
-__all__ = [
-    "BORROWS",
-    "Layer",
-    "OPTIONS",
-    "SUMS",
-    "WIDE",
-    "add_layer",
-    "add_rows",
-    "bits_of_one_chain",
-    "borrowing",
-    "change_units",
-    "compiled",
-    "draw_categories",
-    "draw_units",
-    "exp32",
-    "exp64",
-    "implements",
-    "inlined",
-    "layer",
-    "list_units",
-    "log64",
-    "njit",
-    "program",
-    "random_bits",
-    "softplus_sum",
-    "softplus_sum_and_sigmoids",
-    "tempered",
-    "transpose",
-    "uniform",
-]

@@ -180,6 +180,11 @@ def borrowing(function, /, **options):
     return inlined(function, **BORROWS, **options)
 
 
+def summing(function, /):
+    """Compile a function as `borrowing` does, whose sums may be taken in another order."""
+    return borrowing(function, **SUMS)
+
+
 @functools.cache
 def _digest(folder: Path) -> str:
     """Digest of the source of the kernels of a folder and the one above, of the shared ones, those

@@ -1,11 +1,10 @@
 """exp and log by polynomials that vectorise, and sums of log(1 + exp)."""
 
-import functools
 import math
 
 import numpy as np
 
-from sklpf.kernels._compile import SUMS, inlined
+from sklpf.kernels._compile import inlined, summing
 from sklpf.kernels._vectors import bits_to_float32, bits_to_float64, float64_to_bits
 
 _FACTORS = 512  # of 1 to 2, whose product is no overflow
@@ -79,7 +78,7 @@ def log64(x):
     return exponent * 0.6931471805599453 + (2.0 * s + s * t * p)
 
 
-@functools.partial(inlined, **SUMS)
+@summing
 def softplus_sum(x, scale):
     """Sum over j of log(1 + e^(s x_j)) = s max(x_j, 0) + log(1 + e^(-s |x_j|)), with s the scale,
     at least 0, in float64; a product of many factors needs one logarithm.
@@ -96,7 +95,7 @@ def softplus_sum(x, scale):
     return scale * positive + total
 
 
-@functools.partial(inlined, **SUMS)
+@summing
 def softplus_sum_and_sigmoids(x):
     """Sum over j of log(1 + e^x_j), in float64; replaces x by the sigmoids."""
     total = 0.0

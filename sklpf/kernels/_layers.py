@@ -8,13 +8,12 @@ give the same bits, whatever the other rows are and how many, so that the choice
 alone.
 """
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from sklpf._utils.layout import LANES
-from sklpf.kernels._compile import SUMS, borrowing, inlined, njit
+from sklpf.kernels._compile import borrowing, inlined, njit, summing
 from sklpf.kernels._vectors import (
     HAS_LONG_REGISTERS,
     differing_bits,
@@ -99,7 +98,7 @@ def is_dense(count, n):
     return count > _DENSE_SHARE * n
 
 
-@functools.partial(borrowing, **SUMS)
+@summing
 def list_units(products, n_rows, n, first=0, step=1):
     """Prepare the sums of rows first, first + step, … < n_rows of `products.units`, each of n units
     of any values, behind which there is room for 16, as in the lists.

@@ -86,9 +86,23 @@ def log_density(beta, base, gain):
 
 
 def tempered(model_class):
-    """Derive `log_ratios`, `log_ladder` and `derivatives` where log f_beta = log f_0 + beta (log
-    f_1 - log f_0).
+    """Derive all densities where log f_beta = log f_0 + beta (log f_1 - log f_0), and states hold
+    both parts, `log_base` and `gain` (n,).
     """
+
+    @implements(log_base, model_class)
+    def _log_base(model, state, c):
+        return state.log_base[c]
+
+    @implements(log_gain, model_class)
+    def _log_gain(model, state, c):
+        return state.gain[c]
+
+    tempered_by_hooks(model_class)
+
+
+def tempered_by_hooks(model_class):
+    """Derive `log_ratios`, `log_ladder` and `derivatives` from `log_base` and `log_gain`."""
 
     @implements(log_ratios, model_class)
     def _log_ratios(model, state, old, new, work, out):

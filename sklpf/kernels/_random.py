@@ -4,10 +4,17 @@ import math
 
 import numpy as np
 
+from sklpf._utils import random as _random
 from sklpf._utils.random import Keys
 from sklpf.kernels._compile import borrowing, inlined, njit
 from sklpf.kernels._exponentials import exp32, log64
 
+# Purposes of draws; typed, since numba compiles a function anew for each literal number that it is
+# given.
+FIRST = np.int64(_random.FIRST)
+SECOND = np.int64(_random.SECOND)
+SWAP = np.int64(_random.SWAP)
+ACCEPT = np.int64(_random.ACCEPT)
 _SHIFT32 = np.uint64(32)
 _MASK32 = np.uint64(0xFFFFFFFF)
 _PHILOX_M0 = np.uint64(0xD2511F53)

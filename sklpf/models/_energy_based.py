@@ -29,7 +29,7 @@ from sklpf._utils.validation import (
     POSITIVE,
     TOO_FAR,
     at_least,
-    named_by_model,
+    check_squares,
     validate_data,
 )
 from sklpf.models._density_ratio_path import N_DRAWS, DensityRatioPath, draws_of_both
@@ -122,7 +122,6 @@ class EnergyBasedModel(
     }
 
     # -- training
-    @named_by_model
     @all_or_nothing
     @reporting
     def fit(self, X, y=None) -> Self:
@@ -150,8 +149,7 @@ class EnergyBasedModel(
             If the log-likelihood has not settled after `max_iter` passes.
         """
         trainer, rows = self._trainer(X, self.algorithm)
-        for name in ("loss_curve_", "converged_"):  # of an earlier fit
-            self.__dict__.pop(name, None)
+        self._forget_convergence()
         watch: Any = Lowered(self.max_iter)
         if self.tol is not None:
             n_passes = _MANY_PASSES if self.algorithm == "mpf" else _FEW_PASSES
@@ -175,7 +173,6 @@ class EnergyBasedModel(
                 warn_unsettled(self.n_iter_)
         return self
 
-    @named_by_model
     @all_or_nothing
     def partial_fit(self, X, y=None) -> Self:
         """Make one step of persistent contrastive divergence on X, one minibatch.
@@ -193,6 +190,7 @@ class EnergyBasedModel(
         Returns
         -------
         self
+            Without `loss_curve_` and `converged_`, which are those of one fit.
         """
         if not all(hasattr(self, name) for name in self._fitted_shapes):
             trainer, rows = self._trainer(X, "pcd")
@@ -200,8 +198,14 @@ class EnergyBasedModel(
             self._check_goes_on()
             trainer, rows = self._going_on(self._validate(X))
         trainer.step(rows)
+        self._forget_convergence()
         self._keep_trained(trainer, rows)
         return self
+
+    def _forget_convergence(self) -> None:
+        """Drop what an earlier fit says of itself."""
+        for name in ("loss_curve_", "converged_"):
+            self.__dict__.pop(name, None)
 
     def _check_goes_on(self) -> None:
         check_goes_on(self)
@@ -232,8 +236,8 @@ class EnergyBasedModel(
 
     def _trainer(self, X, algorithm):
         """Return the trainer of a new fit, and the rows in its coordinates."""
-        self._validate_params()
         X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        check_squares(X)
         random_state = check_random_state(self.random_state)
         self._partition_seed = draw_seed(random_state)
         rng = np.random.default_rng(draw_seed(random_state))

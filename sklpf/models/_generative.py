@@ -34,7 +34,6 @@ from sklpf._utils.validation import (
     check_fitted,
     check_scale,
     check_squares,
-    named_by_model,
 )
 from sklpf._utils.warnings import warn
 from sklpf.models._learning import all_or_nothing
@@ -77,7 +76,6 @@ class GenerativeModel(
         "max_iter": [at_least(1)],
     }
 
-    @named_by_model
     @all_or_nothing
     @reporting
     def fit(self, X, y=None) -> Self:
@@ -105,7 +103,6 @@ class GenerativeModel(
         ConvergenceWarning
             If the loss still fell after `max_iter` passes, or a learned noise is at its floor.
         """
-        self._validate_params()
         if self.noise_std is not None:
             check_scale(self.noise_std, "noise_std")
         X = self._validate(X, reset=True)
@@ -122,13 +119,9 @@ class GenerativeModel(
             )
         return self
 
-    def _repeated(
-        self,
-        X,
-        *,
-        enough_chains=200,  # of few rows each has several
-    ):
+    def _repeated(self, X):
         """The rows once for each chain; of few rows each has several."""
+        enough_chains = 200  # of few rows each has several
         n = -(-enough_chains // len(X)) if self.n_draws is None else self.n_draws
         return np.tile(X, (n, 1))
 
@@ -191,15 +184,11 @@ def least_noise_std(X: Array) -> float:
     return _LEAST_NOISE * (float(np.sqrt(np.mean(X**2))) or 1.0)
 
 
-def first_noise_std(
-    X: Array,
-    n_components: int,
-    *,
-    first: float = 0.1,  # where there are as many components as features
-) -> float:
+def first_noise_std(X: Array, n_components: int) -> float:
     """Return the noise that learning starts from: what principal components leave of centred rows
     (Tipping & Bishop 1999, eq. 8), or a share of their size where nothing is left.
     """
+    first = 0.1  # where there are as many components as features
     n_features = X.shape[1]
     if n_components >= n_features:
         return first / _LEAST_NOISE * least_noise_std(X)

@@ -91,8 +91,9 @@ class Part(NamedTuple):
 
     def states(self) -> States | None:
         """Return the states of its smaller layer, None where there are too many."""
-        n_visible = self.units.n_states(len(self.visible))
-        n_hidden = 2.0 ** len(self.hidden)
+        with np.errstate(over="ignore"):  # infinite beyond 1e308
+            n_visible = self.units.n_states(len(self.visible))
+            n_hidden = float(np.exp2(len(self.hidden)))
         by_visible = n_visible * len(self.hidden)
         by_hidden = n_hidden * len(self.visible)
         most = _MOST_NUMBERS / max(self.weights.shape, default=1)
@@ -281,11 +282,12 @@ def posteriors(
 
 
 def weighted_rows(
-    path: Path, rng: np.random.Generator, n_jobs: int | None, *, n: int = 100
+    path: Path, rng: np.random.Generator, n_jobs: int | None
 ) -> tuple[NDArray, Array]:
     """Return n rows drawn from the target of a path, and the share of each (n,): of annealed
     chains, or where their weights are not trusted of tempered ones.
     """
+    n = 100
     for n_temperatures in (100, 1000):
         seed = int(rng.integers(2**31))
         annealed = AIS(n, n_temperatures, checks=False, random_state=seed, n_jobs=n_jobs)._fit(path)
@@ -352,8 +354,9 @@ class Completion:
         inputs = np.broadcast_to(units.logits_of(means), self.X.shape)
         np.copyto(self.X, units.draw(inputs, self.rng), where=self.missing)
 
-    def renew(self, parameters: Any, rows: slice, *, n_sweeps: int = 5) -> None:
+    def renew(self, parameters: Any, rows: slice) -> None:
         """Draw the missing units of some rows anew, by Gibbs sweeps given the known ones."""
+        n_sweeps = 5
         chosen = np.arange(self.X.shape[0])[rows]
         chosen = chosen[self.incomplete[chosen]]
         for first in range(0, len(chosen), _ROWS_AT_ONCE):
@@ -361,10 +364,10 @@ class Completion:
             v = self.X[batch].astype(np.float32)
             missing = self.missing[batch]
             for _ in range(n_sweeps):
-                means = parameters.hidden_means(v)
+                means = expit(parameters.hidden_fields(v))
                 h = (self.rng.random(means.shape, dtype=np.float32) < means).astype(np.float32)
-                inputs = h @ parameters.components + parameters.intercept_visible
-                np.copyto(v, self.units.draw(inputs, self.rng), where=missing)
+                drawn = self.units.draw(parameters.visible_fields(h), self.rng)
+                np.copyto(v, drawn, where=missing)
             self.X[batch] = v
 
 

@@ -21,9 +21,8 @@ from sklpf._utils.parallel import (
     Checkpoint,
     evaluating,
     fingerprint,
-    keeping_workers,
     own_arithmetic,
-    removing_checkpoints,
+    running,
 )
 from sklpf._utils.random import draw_seed, seeded
 from sklpf._utils.sklearn import BaseEstimator, CallbackSupportMixin, StrOptions
@@ -152,7 +151,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         self._given_draws = draws
         started = time.perf_counter()
         try:
-            with own_arithmetic(), removing_checkpoints(), keeping_workers():
+            with own_arithmetic(), running():
                 result = self._result_of(path)
         finally:
             del self._given_draws
@@ -317,7 +316,7 @@ class PartitionEstimator(Versioned, FittedAttributes, CallbackSupportMixin, Base
         outer = current_budget()
         limits = max_evaluations, max_seconds, self._memory
         if not self._run_class or limits == (None, None, None):
-            return outer and Budget.rest_of(outer)
+            return outer and Budget(None, None, outer)
         if max_evaluations is not None and not is_own_density(path):
             raise evaluations_of_own_densities(path)
         if path.n_rows is not None:

@@ -163,7 +163,7 @@ KINDS: dict[str, AlarmKind] = {
         subject="tails",
     ),
     "few-states": AlarmKind(
-        "Some level, state or coordinate has too few draws to say anything of it.",
+        "A level, state or coordinate has too few draws to be judged.",
         "{kept} kept states (LevelProcess), two groups of chains with states at"
         " every level, {effective:g} effective draws of every coordinate (of a"
         " bridge), {effective_of_a_state:g} of a state; fewer than {draws_of_one_state} draws,"
@@ -203,10 +203,9 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "not-mixed": AlarmKind(
         "Chains, ladders or populations have not gone between base and target, or are in different"
-        " modes. They may agree on log Z and all be wrong. Where only ladders differ, by less than"
-        " half of the variance, the run has gone on by itself: after so many sweeps of every chain"
-        " and after four times as many they did. Sweeps times 4, a base closer to the target, or"
-        " ParallelTempering help.",
+        " modes. They may agree on log Z and all be wrong. If only ladders differed, by less than"
+        " half of the variance, the run was made four times as long by itself, and they still"
+        " differ. Four times the sweeps, a base closer to the target, or ParallelTempering help.",
         "a ladder without a round trip in the last round; fewer than"
         " {crossed:.0%} of the chains at both ends of the ladder; more than {between:.0%} of"
         " the variance at the target between groups (of populations 2 / N, if that is more); R-hat"
@@ -372,15 +371,15 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "missed-region": AlarmKind(
         "log Z is too low by the mass of a region that the run missed, or visited too rarely. Look"
-        " at its centre: is it like your data? What helps hangs on the path: fit"
-        " path.with_regions(run_.regions), whose base covers it; of rows under a decoder score"
-        " without the encoder, whose density misses it, or without one raise n_chains, or give an"
-        " encoder whose density covers it. Where the library chose the base, a second try starts by"
-        ' itself, from one that covers the region; result_.diagnostics["first_try"] is what the'
-        " first run gave. If both fail more sweeps seldom help: take the other estimator, or give a"
-        " base, such as draws of the posterior.",
-        "a share of draws that a right run has with at most 1 %, of regions one by one and of small"
-        " ones together, that moves log Z by more than its error and by {nats} nats",
+        " at its centre: is it like your data? What helps depends on the path. Mostly, fit"
+        " path.with_regions(run_.regions), whose base covers it. For rows under a decoder leave out"
+        " the encoder, whose density misses it, or give one whose density covers it; without an"
+        " encoder raise n_chains. Where the library chose the base, a second try starts by itself,"
+        ' from a base that covers the region; result_.diagnostics["first_try"] is the first result.'
+        " If both fail, more sweeps seldom help: take another estimator, or give a base, such as"
+        " draws of the posterior.",
+        "a region (or several small ones together) has a share of the draws that is as small in at"
+        " most 1 % of right runs, and moves log Z by more than its error and by {nats} nats",
         {
             "nats": 0.015,  # of log Z, or as a share of Z, which is as large
             "hardly_seen": 0.25,  # of the draws that a region or a mode should have by its mass
@@ -498,7 +497,7 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "budget-spent": AlarmKind(
         "All evaluations or seconds that were allowed are spent. The number, if there is one, comes"
-        " from what was over by then, and some of its checks are lacking.",
+        " from the work that was done by then, and some of its checks are missing.",
         "max_evaluations, max_seconds",
         {},
         {
@@ -540,7 +539,7 @@ KINDS: dict[str, AlarmKind] = {
     ),
     "quadrature-error": AlarmKind(
         "The error of ThermodynamicIntegration from replacing an integral by a sum over levels is"
-        ' large; the statement is then "approximate". rule="corrected" has least of it, BAR none.',
+        ' large; the statement is then "approximate". rule="corrected" has the least, BAR none.',
         "more than {share:g} of the standard error, and {noise:g} standard errors of its own",
         {
             "share": 0.5,  # of the standard error that the error of quadrature may be
@@ -558,8 +557,8 @@ KINDS: dict[str, AlarmKind] = {
     "heavy-tails": AlarmKind(
         "The target has mass where the base has next to none, far out, where it grows, is flat or"
         " falls only as r^-s, or at a boundary: weights can't show what the base leaves out, and"
-        " chains hardly find it. The tail index of a product goes from one number to another, as"
-        " many filters depend on each other: train it with more rows, or with more experts than"
+        " chains hardly find it. The tail index of a product of experts is small if many of its"
+        " filters are nearly dependent: train it with more rows, or with more experts than"
         " features.",
         "the target's exponent along a ray is smaller than the base's by {exponent:g};"
         " weights at a boundary with a power law of index below {weight_index:g}; tail index"
@@ -596,7 +595,7 @@ KINDS: dict[str, AlarmKind] = {
         },
     ),
     "not-a-number": AlarmKind(
-        "The density fails where it has mass, which is then lost.",
+        "The density is NaN or raises an error where it has mass, and this mass is lost.",
         "more than {share:.0%} of the points that are tried near the mass",
         {
             # of the points that are tried near the mass: 0.14 of them where a side of a normal
@@ -661,7 +660,7 @@ KINDS: dict[str, AlarmKind] = {
         subject="chains",
     ),
     "repeated-draws": AlarmKind(
-        "Draws stand several times without being neighbours, so that halves are not independent.",
+        "Draws occur several times, not next to each other, so that halves are not independent.",
         "fewer than {apart:g} of the draws of two halves that share none",
         {
             "apart": 0.9,  # of the draws of two halves, if these share none: 1
@@ -741,8 +740,8 @@ def page() -> str:
             f"{row.means} Raised at: {rule}. Severity: {row.severity}.",
             f"**Do:** {'; '.join(remedies)}." if any(row.remedies.values()) else "",
         ]
-    text = "\n\n".join(re.sub(r"\{[^{}]*\}", "…", part) for part in parts if part)
-    return text.replace("%", " %").replace("  %", " %")
+    text = "\n\n".join(re.sub(r"(\{[^{}]*\})+", "…", part) for part in parts if part)
+    return re.sub(" ?%", " %", re.sub(r"…(?=\w)", "… ", text))
 
 
 # ---- alarms that a run shows by itself: of its weights, its error, and its states at the target

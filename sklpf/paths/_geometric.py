@@ -432,7 +432,7 @@ class GeometricPath(PointsPath):
         """
         functions = [f for f in (self.log_density, self.grad) if f is not None]
         budget = current_budget()
-        counts = budget is not None and budget.counts
+        counts = budget is not None and np.isfinite(budget.most)
         are_compiled = self.vectorized and not counts and all(map(is_compiled, functions))
         base = getattr(self.base, "packed", None)
         if not are_compiled or base is None or self.grad_base is not None:

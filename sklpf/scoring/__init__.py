@@ -8,6 +8,7 @@ __all__ = ["LikelihoodOutliers", "ScoreDifference", "ScoreInterval", "log_likeli
 
 # Shared with other folders.
 # isort: split
+from sklpf.scoring._baseline import BaselineScore  # noqa: F401
 from sklpf.scoring._likelihood import (  # noqa: F401
     SCORING,
     LogLikelihoodMixin,
@@ -27,7 +28,6 @@ from sklpf.scoring._scored import (  # noqa: F401
 from sklpf.scoring._searches import (  # noqa: F401
     OtherDensity,
     check_same_kind,
-    find_model,
     holds_model,
     is_density,
     is_model,

@@ -4,6 +4,7 @@ structure.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -19,6 +20,7 @@ from sklpf.uncertainty import Variance
 
 _MOST_COVARIANCES = 256  # columns of which all covariances are kept
 _ROWS_PER_COLUMN = 5  # from which on they are used: few rows determine them badly
+_PART = 1000  # rows of a sparse matrix that are made dense at once
 
 
 @dataclass(frozen=True)
@@ -67,54 +69,39 @@ class GaussianBaseline:
     ones.
     """
 
-    n_rows: Any = 0  # or those in which each column is known
+    n_rows: Any = 0  # (d,) in which each column is known
     mean: Any = 0.0
     covariance: Any = 0.0  # (d, d), or variances (d,)
 
     def seen(self, X: Matrix) -> Self:
         """Return the baseline with more training rows (n, d)."""
-        n, d = X.shape
-        if self._misses(X):
-            return self._seen_known(X)
-        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-        if d > _MOST_COVARIANCES:
-            if sp.issparse(X):
-                within = np.asarray(X.multiply(X).mean(axis=0)).ravel() - mean**2
-            else:
-                within = np.var(X, axis=0, dtype=np.float64)
-            step = (mean - self.mean) ** 2
-        else:
-            away = (X.toarray() if sp.issparse(X) else X) - mean
-            within = away.T @ away / n
-            step = np.outer(mean - self.mean, mean - self.mean)
-        total = self.n_rows + n
-        share = n / total
-        covariance = self.covariance + share * (within - self.covariance)
-        return type(self)(
-            total,
-            self.mean + share * (mean - self.mean),
-            covariance + share * (1 - share) * step,
-        )
-
-    def _misses(self, X: Matrix) -> bool:
-        return np.ndim(self.n_rows) > 0 or not sp.issparse(X) and bool(np.isnan(X).any())
-
-    def _seen_known(self, X: Matrix) -> Self:
-        """Return the baseline with the known values of more rows: one of independent columns."""
-        known = ~np.isnan(X)
-        n = known.sum(axis=0)
-        before = self.covariance if np.ndim(self.covariance) < 2 else np.diag(self.covariance)
+        if sp.issparse(X):
+            parts = (X[i : i + _PART].toarray() for i in range(0, X.shape[0], _PART))
+            return functools.reduce(type(self).seen, parts, self)
+        missing = np.isnan(X)
+        n = len(X) - missing.sum(axis=0)
         total = self.n_rows + n
         share = n / np.maximum(total, 1)
-        step = np.where(known, X - self.mean, 0.0).sum(axis=0) / np.maximum(n, 1)
-        mean = self.mean + share * step
-        within = np.where(known, (X - self.mean - step) ** 2, 0.0).sum(axis=0) / np.maximum(n, 1)
-        variance = before + share * (within - before) + share * (1 - share) * step**2
-        return type(self)(total, mean, variance)
+        away = np.subtract(X, self.mean, dtype=np.float64)
+        away[missing] = 0.0
+        step = away.sum(axis=0) / np.maximum(n, 1)
+        away -= step
+        away[missing] = 0.0
+        before = self.covariance
+        has_all = not missing.any() and np.ndim(before) != 1
+        if has_all and X.shape[1] <= _MOST_COVARIANCES:
+            within = away.T @ away / len(X)
+            between = np.outer(step, step)
+        else:
+            before = np.diag(before) if np.ndim(before) == 2 else before
+            within = np.einsum("ij,ij->j", away, away) / np.maximum(n, 1)
+            between = step**2
+        covariance = before + share * (within - before) + share * (1 - share) * between
+        return type(self)(total, self.mean + share * step, covariance)
 
     @property
     def _is_full(self) -> bool:
-        return np.ndim(self.covariance) == 2 and self.n_rows >= _ROWS_PER_COLUMN * len(self.mean)
+        return np.ndim(self.covariance) == 2 and len(self.mean) * _ROWS_PER_COLUMN <= self.n_rows[0]
 
     @property
     def name(self) -> str:

@@ -31,7 +31,6 @@ from sklpf._utils.validation import (
     Versioned,
     check_count,
     check_fitted,
-    named_by_model,
     validate_data,
 )
 from sklpf._utils.warnings import warn
@@ -93,7 +92,6 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
     path: ClassVar[Callable[..., Any]]
     get_params: ClassVar[Callable[..., dict[str, Any]]]
 
-    @named_by_model
     def score_samples(self, X) -> Array:
         """Log-likelihood of every row.
 
@@ -119,7 +117,6 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
         """
         return self._scored(X, tolerates=False).values
 
-    @named_by_model
     def score(self, X, y=None) -> float:
         """Mean log-likelihood per row, in nats.
 
@@ -144,7 +141,6 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
             self._say_if_worse(scored.baseline.compare(scored.values, scored.above), mean)
         return mean
 
-    @named_by_model
     def score_interval(self, X, level: float = 0.95) -> ScoreInterval:
         """Mean log-likelihood per row with the sampling error over rows and the error of log Z,
         apart and combined.
@@ -226,11 +222,16 @@ class ScoredModel(Versioned, FittedAttributes, CallbackSupportMixin, DensityMixi
             digest = fingerprint(type(estimator), parameters, self._identity(path))
         except ValueError:  # a part can't be pickled
             digest = None
+        kept = None if digest is None else self._kept(digest, name)
+        if kept is None:
+            kept = fit_for_model(estimator, path)
+            setattr(self, name, (digest, kept))
+        return kept
+
+    def _kept(self, digest: object, name: str = "_kept_partition") -> PartitionEstimator | None:
+        """The fitted estimator that is kept by a name, if it is that of the digest."""
         kept = vars(self).get(name)
-        if digest is None or kept is None or kept[0] != digest:
-            kept = digest, fit_for_model(estimator, path)
-            setattr(self, name, kept)
-        return kept[1]
+        return kept[1] if kept is not None and kept[0] == digest else None
 
     def _identity(self, path) -> Any:
         """Key that tells rows with their model apart from others."""
@@ -434,7 +435,7 @@ class LogLikelihoodMixin(ScoredModel):
         before there is one.
         """
         check_is_fitted(self)
-        estimator = self._kept_estimator()
+        estimator = self._kept(self._digest())
         if estimator is None:
             raise AttributeError(
                 "log Z has not been estimated for the model as it is now: call score or"
@@ -460,19 +461,14 @@ class LogLikelihoodMixin(ScoredModel):
     def _partition(self) -> PartitionEstimator:
         """The fitted partition estimator, fitted now if none is kept."""
         self._validate_params()
-        estimator = self._kept_estimator()
+        estimator = self._kept(self._digest())
         if estimator is None:
             path = self.path() if self.partition_estimator is None else self
             estimator = fit_for_model(configured_estimator(self, path), path)
             self._kept_partition = self._digest(), estimator
         return estimator
 
-    def _kept_estimator(self) -> PartitionEstimator | None:
-        """The fitted partition estimator of the model as it is now, if there is one."""
-        kept = vars(self).get("_kept_partition")
-        return kept[1] if kept is not None and kept[0] == self._digest() else None
-
-    def _digest(self) -> tuple:
+    def _digest(self) -> str:
         """Digest of the fitted arrays, and of all parameters that an estimate depends on."""
         arrays: list[NDArray] = []
         for name in self._fitted_shapes:
@@ -483,16 +479,10 @@ class LogLikelihoodMixin(ScoredModel):
                 arrays.append(np.ascontiguousarray(value))
         estimator = self.partition_estimator
         parameters = {} if estimator is None else estimator._number_parameters()
-        parts = (
-            type(estimator).__name__,
-            parameters,
-            self._partition_seed,
-            [(a.shape, a.dtype.str) for a in arrays],
-        )
-        return fingerprint(parts), *(zlib.crc32(array) for array in arrays)
+        contents = [(a.shape, a.dtype.str, zlib.crc32(a)) for a in arrays]
+        return fingerprint(type(estimator).__name__, parameters, self._partition_seed, contents)
 
     # -- draws
-    @named_by_model
     def sample(self, n_samples=1, random_state=None) -> NDArray:
         """Draw rows from the model.
 

@@ -20,12 +20,9 @@ _RATE = 0.05  # of the step size's logarithm, for every unit of acceptance too m
 _LONGEST_STEP = 2.0
 
 
-def parts_of(
-    points: NDArray,
-    *,
-    least_part: int = 64,  # points of a task
-) -> list[slice]:
+def parts_of(points: NDArray) -> list[slice]:
     """Parts of points (n, d) for tasks, whatever the number of threads."""
+    least_part = 64  # points of a task
     return equal_parts(len(points), max(least_part, _LEAST_NUMBERS // points.shape[1]))
 
 
@@ -146,13 +143,8 @@ class Chains:
         if self.rescale:
             self._rescale(log_density, np.where(accept, there, here))
 
-    def _rescale(
-        self,
-        log_density,
-        here,
-        *,
-        spread=0.5,  # standard deviation of the log of the factor
-    ):
+    def _rescale(self, log_density, here):
+        spread = 0.5  # standard deviation of the log of the factor
         n, d = self.position.shape
         lengthening = spread * self.rng.standard_normal(n)
         end = self.position * np.exp(lengthening)[:, np.newaxis]

@@ -46,14 +46,8 @@ class RunningAverage:
 
     """
 
-    def __init__(
-        self,
-        average: bool | int,
-        n_rows: int = 0,
-        n_averaged: int = 0,
-        *,
-        power: int = 2,  # of an update's number that its share of the average is proportional to
-    ):
+    def __init__(self, average: bool | int, n_rows: int = 0, n_averaged: int = 0):
+        power = 2  # of an update's number that its share of the average is proportional to
         self.first_row = int(average)
         self.power = power if average is True else 0
         self.n_rows = n_rows
@@ -227,13 +221,8 @@ class Settled:
         self.n_rates = 1
         self.began = 0
 
-    def __call__(
-        self,
-        trainer: Any,
-        iteration: int,
-        *,
-        fewest_rates: int = 3,  # that are tried before training ends
-    ) -> bool:
+    def __call__(self, trainer: Any, iteration: int) -> bool:
+        fewest_rates = 3  # that are tried before training ends
         self.curve.append(self.loss(trainer.parameters))
         if not has_settled(self.curve[self.began :], self.tol, self.n_passes):
             return False
@@ -406,14 +395,11 @@ class LogPartitionTracker:
         self.chains.update(self.path)
         self.spent += n_steps * (self.chains.n_chains + _PATH_COST)
 
-    def _n_steps(
-        self,
-        *,
+    def _n_steps(self) -> int:
         # nats: of log f_new - log f_old over particles, that one step should have
-        spread_of_step: float = 0.03,
-        most_steps: int = 100,
-        steps_of_pass: int = 25,  # between two passes of chains that can't tell how many they need
-    ) -> int:
+        spread_of_step = 0.03
+        most_steps = 100
+        steps_of_pass = 25  # between two passes of chains that can't tell how many they need
         if not has(self.path, "between"):
             return 1
         if self.method == "rts":
@@ -430,7 +416,8 @@ class LogPartitionTracker:
     def _affordable_levels(self) -> float:
         return (self.allowed - self.spent) / self.chains.n_chains
 
-    def _anchor(self, tracked: Estimate | None, *, most_temperatures: int = 1600) -> Estimate:
+    def _anchor(self, tracked: Estimate | None) -> Estimate:
+        most_temperatures = 1600
         iteration = len(self.estimates) + 1
         self.next_anchor = 2 * iteration
         seed = seeded(self.seed).of("iteration", iteration).seed

@@ -59,13 +59,9 @@ class Particles:
         self.n_updates = 0
         self.n_moves = 0  # of all particles together
 
-    def start(
-        self,
-        path: Path,
-        *,
-        levels_at_once: int = 5,  # from one resampling to the next
-    ) -> None:
+    def start(self, path: Path) -> None:
         """Draw the particles from the path's base and anneal them to its target."""
+        levels_at_once = 5  # from one resampling to the next
         base_log_partition = require_base(path, "The tracking of log Z")
         n = self.n_chains
         move = default_move(path)
@@ -102,12 +98,7 @@ class Particles:
         self._move(np.full(2, len(path.ladder) - 1), stream)
         self.n_updates += 1
 
-    def estimate(
-        self,
-        *,
-        least_share: float = 0.5,  # effective share of the particles after a single step
-        most_apart: float = 1.0,  # nats between groups
-    ) -> Estimate:
+    def estimate(self) -> Estimate:
         """log Z of the target that was followed last, with the jackknife's error over groups, and
         that of all weights.
 
@@ -115,6 +106,8 @@ class Particles:
         inf, once a single step has left an effective number below half of all particles, or where
         groups differ by more than a nat: the mean then depends on weights that were not seen.
         """
+        least_share = 0.5  # effective share of the particles after a single step
+        most_apart = 1.0  # nats between groups
         groups = self.log_means + log_mean_exp(self.log_weights.reshape(_N_GROUPS, -1), axis=1)
         value, std_error = jackknife(lambda keep: log_mean_exp(groups[keep]), _N_GROUPS)
         lost = self.fewest < least_share or groups.std(ddof=1) > most_apart
@@ -187,15 +180,11 @@ class TemperedChains:
         self.n_updates = 0
         self.n_moves = 0
 
-    def start(
-        self,
-        path: Path,
-        *,
-        n_levels: int = 100,
-        slope: float = 2.0,  # r_k is in proportion to exp(slope beta_k)
-        pilot_sweeps: int = 400,  # of every chain
-    ) -> None:
+    def start(self, path: Path) -> None:
         """Anneal the chains from the path's base, which gives the first curve."""
+        n_levels = 100
+        slope = 2.0  # r_k is in proportion to exp(slope beta_k)
+        pilot_sweeps = 400  # of every chain
         base_log_partition = require_base(path, "The tracking of log Z")
         ladder = np.linspace(0, 1, n_levels)
         transition = default_move(path).tune(path, seeded(self.seed).of("tuning").key)
@@ -212,16 +201,12 @@ class TemperedChains:
         """The path that was followed last."""
         return self.setup.path
 
-    def update(
-        self,
-        path: Path,
-        *,
-        gain: float = 0.2,  # alpha of equation 24
-        n_sweeps: int = 5,  # of every chain after an update
-    ) -> None:
+    def update(self, path: Path) -> None:
         """Follow the model to its new parameters, those of the target of `path`, whose ladder is
         the same.
         """
+        gain = 0.2  # alpha of equation 24
+        n_sweeps = 5  # of every chain after an update
         chains = [old._replace(state=carried(self.path, path, old.state)) for old in self.chains]
         self.setup = self.setup._replace(path=path)
         name = (self.n_updates,)

@@ -158,14 +158,10 @@ class PersistentContrastiveDivergence:
         weights = np.full(len(points), 1 / len(points))
         return self.family.grad_parameters(self.parameters, points, weights)
 
-    def _adam(
-        self,
-        ascent,
-        *,
-        decay=0.9,  # of means
-        decay_of_squares=0.99,
-        tiny=1e-12,
-    ):
+    def _adam(self, ascent):
+        decay = 0.9  # of means
+        decay_of_squares = 0.99
+        tiny = 1e-12
         self.n_steps += 1
         self.first += (1 - decay) * (ascent - self.first)
         self.second += (1 - decay_of_squares) * (ascent**2 - self.second)
@@ -319,14 +315,8 @@ class MinimumProbabilityFlow:
         lost = ~np.isfinite(log_rate)
         return np.where(lost[:, np.newaxis], self.X, ends), np.where(lost, 0.0, change)
 
-    def _flow(
-        self,
-        parameters,
-        ends,
-        change,
-        *,
-        largest_exponent=20.0,  # so that a poor trajectory can't rule
-    ):
+    def _flow(self, parameters, ends, change):
+        largest_exponent = 20.0  # so that a poor trajectory can't rule
         family = self.family
         parameters = projected(self.family, parameters)
         rise = family.log_density(parameters, ends) - family.log_density(parameters, self.X)
@@ -447,13 +437,10 @@ class EM:
         self.model.maximise(self.chains.position, (1 + n_settled) ** -_FORGETTING)
         self.losses.append(self.model.loss(self.chains.position))
 
-    def _ended(
-        self,
-        *_,
-        window: int = 10,  # passes whose mean losses are compared
-        fewest_settling: int = 20,  # passes with falling rates
-    ) -> bool:
+    def _ended(self, *_) -> bool:
         """True if training is over, as a callback of `train`."""
+        window = 10  # passes whose mean losses are compared
+        fewest_settling = 20  # passes with falling rates
         if self._n_searching is None and has_settled(self.losses, self.tol, window):
             self._n_searching = len(self.losses)
         if self._n_searching is None:

@@ -64,7 +64,7 @@ def _log_gain(model, state, c):
     return state[0].gain[c]
 
 
-programs.tempered(MovedDensity)
+programs.tempered_by_hooks(MovedDensity)
 
 
 @implements(programs.summarise, MovedDensity)

@@ -17,7 +17,7 @@ update: an update of training with batches of 100 rows and as many persistent ch
 of both layers are on with the same probability, which the library's time depends on and that of the
 others does not: biases are set to its log odds, and rates are so small that it stays.
 time_to_error: log Z beside the package rbms, which needs torch.
-defaults: what an estimate costs with an estimator's defaults, the table of doc/guide/choosing.md.
+defaults: what an estimate costs with an estimator's defaults.
 """
 
 from __future__ import annotations

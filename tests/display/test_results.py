@@ -28,11 +28,12 @@ def test_log_partition_is_drawn_with_a_band_that_ends_in_the_interval(tempering)
     (line,) = display.ax_.lines
     assert_array_equal(line.get_xydata(), np.c_[result.ladder, result.log_partition_curve])
     low, high = result.interval(0.9)
-    assert display.half_width[-1] == pytest.approx(high - result.log_partition)
+    half = display.arrays["half_width"]
+    assert half[-1] == pytest.approx(high - result.log_partition)
     errors = result.diagnostics["curve_std_error"]
-    assert_allclose(display.half_width, display.half_width[-1] * errors / errors[-1], rtol=1e-12)
+    assert_allclose(half, half[-1] * errors / errors[-1], rtol=1e-12)
     corners = display.axes_[1].collections[0].get_paths()[0].vertices
-    assert corners[:, 1].max() == pytest.approx(display.half_width.max())
+    assert corners[:, 1].max() == pytest.approx(half.max())
     assert line.get_label() == display.name
     assert display.axes_[1].get_ylabel() == "90 % band (nats)"
     assert display.figure_ is display.ax_.figure
@@ -55,7 +56,8 @@ def test_every_curve_has_errors_that_rise_from_the_base_to_those_of_the_result(r
     assert errors[0] == 0
     assert 0 < errors[-1] <= result.std_error * (1 + 1e-12)  # which other errors may widen
     display = RunDisplay.from_result(result)
-    assert display.half_width[-1] == pytest.approx(result.interval()[1] - result.log_partition)
+    half = display.arrays["half_width"][-1]
+    assert half == pytest.approx(result.interval()[1] - result.log_partition)
 
 
 def test_weights_are_drawn_in_order_with_their_tail(ais):
@@ -71,12 +73,6 @@ def test_weights_are_drawn_in_order_with_their_tail(ais):
     assert points.get_label() == f"100 weights, {found['effective_sample_size']:.1f} effective"
 
 
-@pytest.mark.parametrize("log_weights", [[], [np.nan, 0.0], [-np.inf, -np.inf]])
-def test_weights_that_are_none_are_refused(log_weights):
-    with pytest.raises(ValueError, match="log_weights must hold at least one finite number"):
-        RunDisplay(log_weights=log_weights).plot()
-
-
 def test_rounds_are_drawn_against_sweeps(tempering):
     display = RunDisplay.from_estimator(tempering, level=0.8, panels=["rounds"])
     result = tempering.result_
@@ -85,8 +81,8 @@ def test_rounds_are_drawn_against_sweeps(tempering):
     points = np.column_stack([found["round_sweeps"], found["round_log_partition"]])
     assert_array_equal(bars.lines[0].get_xydata(), points)
     half = student_t.ppf(0.9, result.degrees_of_freedom) * found["round_std_error"]
-    assert_allclose(display.round_half_width, half)
-    last = display.round_half_width[-1]
+    assert_allclose(display.arrays["round_half_width"], half)
+    last = display.arrays["round_half_width"][-1]
     assert last == pytest.approx(result.interval(0.8)[1] - result.log_partition)
     assert found["round_sweeps"][-1] == result.n_sweeps
 
@@ -108,12 +104,12 @@ import sklpf.display
 assert "matplotlib" not in sys.modules
 sys.modules["matplotlib"] = None
 try:
-    sklpf.display.RunDisplay([0.0, 1.0]).plot()
+    sklpf.display.TrainingDisplay([0.0, 1.0]).plot()
 except ImportError as error:
     print(error)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
-    assert ran.stdout == "RunDisplay needs matplotlib to draw: pip install 'sklpf[plot]'\n", (
+    assert ran.stdout == "TrainingDisplay needs matplotlib to draw: pip install 'sklpf[plot]'\n", (
         ran.stderr
     )
 
@@ -121,9 +117,7 @@ except ImportError as error:
 @pytest.mark.parametrize(
     ("display", "message"),
     [
-        (RunDisplay(round_sweeps=[1, 2], round_log_partition=[1.0]), "round_log_partition must be"),
-        (RunDisplay([0, 1], half_width=1.0), "half_width must be an array"),
-        (RunDisplay([0.0, 1.0], swaps=[0.5], overlap=[0.5, 0.5]), "overlap must be an array"),
+        (TrainingDisplay([1.0], std_errors=[0.1, 0.2]), "std_errors must be an array of shape"),
         (TrainingDisplay(), "values or log_partition"),
         (TopicsDisplay([["a"]], [[0.5, 0.5]]), "words must have shape"),
         (ComparisonDisplay(scores=[1.0]), "scores must be a dict"),

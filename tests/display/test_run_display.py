@@ -39,7 +39,7 @@ def labels(display):
 
 
 def test_populations_show_acceptance_effective_shares_and_regions(smc):
-    display = RunDisplay.from_run(smc.run_)
+    display = RunDisplay.from_result(smc.result_, smc.run_)
     assert display.panels_ == ("log Z", "band", "acceptance", "weights", "regions")
     assert len(display.axes_) == len(display.figure_.axes) == 5
     (levels,) = display.axes_[0].lines
@@ -49,7 +49,9 @@ def test_populations_show_acceptance_effective_shares_and_regions(smc):
     shares = smc.run_.effective_sizes / 100
     np.testing.assert_allclose([line.get_ydata() for line in lines], shares, rtol=1e-12)
     heights = [bar.get_height() for bar in display.axes_[4].patches]
-    np.testing.assert_array_equal(heights, [*display.region_masses, *display.region_shares])
+    np.testing.assert_array_equal(
+        heights, [*display.arrays["region_masses"], *display.arrays["region_shares"]]
+    )
 
 
 @pytest.mark.parametrize("n_columns", [1, 3])
@@ -62,10 +64,11 @@ def test_explored_targets_show_draws_by_region(n_columns):
     explored = ImportanceSampling(proposal="explored", random_state=0).fit(path)
     display = RunDisplay.from_estimator(explored)
     assert display.panels_ == ("weights", "cover")
-    assert display.cover_columns == {1: (0,), 3: (0, 2)}[n_columns]
-    share = np.mean(display.cover_draws[:, 0] > 0)
-    numbers = np.unique(display.cover_regions[display.cover_draws[:, 0] > 0])
-    assert len(np.unique(display.cover_regions)) == 2
+    assert list(display.arrays["cover_columns"]) == {1: [0], 3: [0, 2]}[n_columns]
+    is_right = display.arrays["cover_draws"][:, 0] > 0
+    share = np.mean(is_right)
+    numbers = np.unique(display.arrays["cover_regions"][is_right])
+    assert len(np.unique(display.arrays["cover_regions"])) == 2
     assert len(numbers) == 1
     error = np.sqrt(0.3 * 0.7 / len(explored.run_.draws.points))
     assert abs(share - 0.7) < 4 * error
@@ -99,8 +102,8 @@ def test_panels_are_named_and_two_estimates_share_axes(tempering):
 
 
 def test_what_has_no_run_or_no_levels_is_refused(smc):
-    with pytest.raises(TypeError, match="run must be the run_ of a fitted partition estimator"):
-        RunDisplay.from_run(smc.result_)
+    with pytest.raises(TypeError, match="result must be a PartitionResult, such as result_"):
+        RunDisplay.from_result(smc.run_)
     with pytest.raises(NotFittedError):
         RunDisplay.from_estimator(SMC())
     draws = np.random.default_rng(0).normal(size=(4, 200, 1))
@@ -111,10 +114,14 @@ def test_what_has_no_run_or_no_levels_is_refused(smc):
 
 
 @may_not_converge()
-def test_overlap_of_two_directions_is_not_that_of_levels():
+def test_bdmc_shows_forward_weights_and_no_overlap_of_levels():
     path = GeometricPath(lambda x: -np.sum(x**2, axis=1), base=Gaussian([0.0], 1.0))
     bdmc = BDMC(10, 20, transition=RandomWalk(1.0), random_state=0).fit(path)
-    assert RunDisplay.from_estimator(bdmc).overlap is None
+    display = RunDisplay.from_estimator(bdmc)
+    assert "overlap" not in display.arrays
+    forward = bdmc.result_.diagnostics["forward_log_weights"]
+    np.testing.assert_array_equal(display.arrays["log_weights"], forward)
+    assert "weights" in display.panels_
 
 
 # ---- reports of draws

@@ -317,6 +317,8 @@ def test_documents_are_compared_per_word():
     np.testing.assert_allclose(found.means["1"][:, 0] * lengths, documents.means["1"][:, 0])
     assert "per word" in found.summary()
     assert "40 training documents" in found.summary()
+    assert "from the documents" in found.scores["1"].summary()  # words come in these
+    assert found.scores["1"].baseline.name == "one topic"
 
 
 # ---- bad input
@@ -335,11 +337,11 @@ NAN = np.where(np.arange(360).reshape(60, 6) == 7, np.nan, X)
         ({"one": rbm(), "two": GaussianRBM}, {}, "is the class GaussianRBM: write GaussianRBM"),
         ({"one": rbm(), "two": make_pipeline(rbm(), PCA())}, {}, "'two' is a PCA"),
         (two(), {"X": None}, "X must be given"),
-        (two(), {"X": np.where(X == 1, np.inf, NAN)}, "X holds NaN or infinity"),
+        (two(), {"X": np.where(X == 1, np.inf, X)}, "no fit of any .* Input X contains infinity"),
         (
-            {"one": GaussianMixture(), "two": GaussianRBM()},
+            {"one": GaussianMixture(), "two": GaussianMixture(2)},
             {"X": NAN},
-            "X holds NaN or infinity: .* pipelines that begin with an imputer",
+            "no fit of any candidate can be scored; one, split 0, seed 0: Input X contains NaN",
         ),
         (two(), {"cv": 1}, "cv must be at least 2 folds, got 1"),
         (two(), {"cv": ShuffleSplit(1)}, "cv must give at least 2 splits, got 1"),

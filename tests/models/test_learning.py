@@ -143,6 +143,14 @@ def test_what_a_user_sets_is_trained_on(model, X):
         assert np.abs(getattr(model, name) - wanted).max() < 1e-6 * size
 
 
+@pytest.mark.parametrize("model", [ProductOfExperts(n_chains=20), FactorialMixture(2)], ids=str)
+def test_one_more_step_has_not_converged(model):
+    """`converged_` is of one fit, and no longer there after a step that goes on from it."""
+    model.set_params(tol=100.0, max_iter=40, random_state=0).fit(REAL)
+    assert model.converged_
+    assert not hasattr(model.partial_fit(REAL), "converged_")
+
+
 @pytest.mark.parametrize(
     "known",
     [

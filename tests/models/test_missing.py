@@ -103,6 +103,16 @@ def test_imputed_values_have_their_conditional_probabilities(make, enumerated):
     assert np.all(np.abs(counts - n * p) < 4.2 * np.sqrt(n * p * (1 - p)))
 
 
+@pytest.mark.parametrize(("n_visible", "n_hidden"), [(1300, 1), (4, 1300)])
+def test_units_may_have_more_states_than_there_are_numbers(n_visible, n_hidden):
+    """Without weights the known values are independent: 2^1300 is no float."""
+    weights = np.zeros((n_hidden, n_visible)), np.zeros(n_visible), np.zeros(n_hidden)
+    model = BernoulliRBM.from_parameters(*weights)
+    row = np.full((1, n_visible), NAN)
+    row[0, :3] = [0, 1, 1]
+    assert model.score_samples(row) == pytest.approx(-3 * np.log(2), abs=1e-9)
+
+
 def test_the_mode_is_the_most_probable_category_of_each_feature():
     model = categorical()
     rows = all_rows(model)

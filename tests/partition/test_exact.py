@@ -63,7 +63,7 @@ def states(n):
     return ((np.arange(2**n)[:, np.newaxis] >> np.arange(n)) & 1).astype(float)
 
 
-@pytest.mark.parametrize(("n_visible", "n_hidden"), [(26, 26), (30, 500)])
+@pytest.mark.parametrize(("n_visible", "n_hidden"), [(26, 26), (30, 500), (1100, 1100)])
 def test_refuses_large_models_with_the_cost(n_visible, n_hidden):
     layers = np.zeros((n_hidden, n_visible)), np.zeros(n_visible), np.zeros(n_hidden)
     path = RBMPath(*layers, np.full(n_visible, 0.5))

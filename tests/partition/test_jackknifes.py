@@ -8,7 +8,7 @@ from known_problems import make_rbm_problem
 from sklpf import RTS, SMC
 from sklpf.partition import RAISE, MarkovMixture
 from sklpf.reweighting import bar
-from sklpf.uncertainty import log_mean_exp
+from sklpf.uncertainty import log_mean_exp, t_bound
 
 
 def of_the_mixture(run, kept):
@@ -46,3 +46,10 @@ def test_errors_of_simulated_tempering_are_those_of_the_jackknife():
     for estimate, error in zip((run.curve(), run.previous), found):
         without = np.array([estimate(np.delete(groups, g))[-1] for g in groups])
         assert error == pytest.approx(3 * np.std(without), rel=1e-6)  # sqrt(10 - 1)
+    moved, *without = (
+        run.curve()(kept) - run.previous(kept)
+        for kept in (groups, *(np.delete(groups, g) for g in groups))
+    )
+    noise = t_bound(10, len(moved)) * 3 * np.std(without, axis=0)
+    largest = np.max(np.abs(moved) / np.maximum(0.1, noise))
+    assert fitted.result_.diagnostics["largest_move"] == pytest.approx(largest, rel=1e-6)

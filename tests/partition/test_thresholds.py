@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from convergence import quietly
 from known_problems import make_rbm_problem
+from scipy.special import logit
 
 from sklpf import (
     AIS,
@@ -92,6 +93,39 @@ def sharing(run, n):
     return replace(run, forward=weights, reverse=weights[:, np.newaxis]).read()
 
 
+def apart(run, share):
+    """Three populations of five particles, with this share of the variance between their means."""
+    summaries = np.ones((3, 2, 1))
+    summaries[:, 0, 0] = np.sqrt(share) * np.array([-1, 0, 1])
+    arrays = {"log_weights": np.zeros((3, 5)), "summaries": summaries}
+    return replace(run, reverse=run.reverse[:0], **arrays).read()
+
+
+def bridged(run, at_proposal, at_target):
+    at_target = at_target.reshape(4, -1)
+    arrays = {"at_proposal": at_proposal, "at_target": at_target, "at_fitted": at_target}
+    both = [each._replace(**arrays) for each in run.bridges]
+    return replace(run, bridges=both, checks=both).read()
+
+
+def overlapping(run, n):
+    """k of 400 draws of each side where the other has mass: k effective ones, of which k / 400."""
+    apart = np.where(np.arange(400) < np.sqrt(400 * n), 0.0, -60.0)
+    return bridged(run, apart, -np.random.default_rng(0).permutation(apart))
+
+
+def heavy(run, largest):
+    """Terms with a tail of Pareto shape 0.9, of which the largest can be this many times the mean.
+
+    At draws of the proposal these are probabilities to be of the target.
+    """
+    tail = (np.arange(1000) / 1000 + 5e-4) ** -0.9 - 1
+    probability = np.r_[np.full(3000, 0.0), tail / tail.max() / 3]
+    probability += 1 / largest - probability.mean()
+    at_target = np.full(4000, logit(1 - 1 / largest))
+    return bridged(run, logit(probability), at_target)
+
+
 def kept(run, n):
     """As many states at each of four levels of two ladders."""
     names = "slopes", "log_q", "vector_levels"
@@ -143,6 +177,9 @@ CASES = {  # how a run is read at a value of the statistic; the kind, and values
         1.035,
         1.065,
     ),
+    "between populations": ("SMC", apart, "not-mixed", 0.28, 0.52),
+    "shared draws": ("BridgeSampling", overlapping, "little-overlap", 33, 17),
+    "largest term": ("BridgeSampling", heavy, "little-overlap", 7, 13),
     "kept states": ("ParallelTempering", kept, "few-states", 13, 7),
     "effective draws": (
         "BridgeSampling",

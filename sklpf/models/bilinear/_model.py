@@ -244,15 +244,10 @@ class BilinearLatents(LatentDensity):
         content = self.X @ np.linalg.lstsq(ridge, mixing, rcond=None)[0].T
         return np.concatenate([content, np.ones((len(self.X), psi.shape[1]))], axis=1)
 
-    def maximise(
-        self,
-        position: Array,
-        rate: float,
-        *,
-        # of the natural gradients, for the style, whose draws can't follow
-        style_share: float = 0.3,
-    ) -> None:
+    def maximise(self, position: Array, rate: float) -> None:
         """Move all three matrices along their natural gradients, and the noise to its M-step."""
+        # of the natural gradients, for the style, whose draws can't follow
+        style_share = 0.3
         components, theta, psi = self.parameters
         n = len(position)
         c = position[:, : self._n_content]
@@ -271,19 +266,15 @@ class BilinearLatents(LatentDensity):
         c -= np.linalg.solve(np.eye(self._n_content) + of_content, of_content @ c.T).T
         self._learn_noise(self.noise_std * residual, rate)
 
-    def loss(
-        self,
-        position: Array,
-        *,
-        rounding: float = 1e-13,  # of a covariance
-        most_rows: int = 1000,
-    ) -> float:
+    def loss(self, position: Array) -> float:
         """Return the mean of -log N(x; 0, 2 B(d) B(d)ᵀ + noise_std² I) at draws of d, of at most
         1000 rows, in nats.
 
         With x = B(d) c + noise that is the likelihood of a row with known style, were its content
         normal.
         """
+        rounding = 1e-13  # of a covariance
+        most_rows = 1000
         rows = np.linspace(0, len(position) - 1, min(most_rows, len(position))).astype(int)
         components, theta, psi = self.parameters
         style = position[rows, self._n_content :] @ psi.T
@@ -325,10 +316,7 @@ def posterior_modes(X: NDArray, parameters: Parameters, noise_std: float) -> Arr
     return np.array(found)
 
 
-def _limited(
-    slope,
-    *,
-    step=0.2,  # of the natural gradients
-):
+def _limited(slope):
     """A step along a slope, shorter where that is large."""
+    step = 0.2  # of the natural gradients
     return step * slope / max(1.0, float(np.linalg.norm(slope, 2)))

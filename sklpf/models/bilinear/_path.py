@@ -147,8 +147,12 @@ class BilinearPath(LatentRowsPath):
         return self.at(self._prior(n, stream.generator()))
 
     def _pack(self):
+        return self.density_of(self.X[np.newaxis])
+
+    def density_of(self, X: Array) -> Any:
+        """Return the density of content and style of rows, as `pack_row` does."""
         parameters = self.components, self.content_weights, self.style_weights
-        return pack_row(self.X[np.newaxis], parameters, self.noise_std, self.log_norm)
+        return pack_row(X, parameters, self.noise_std, self.log_norm)
 
 
 class ProductChart:
@@ -179,7 +183,7 @@ class ProductChart:
     def log_densities_of_all(self, latents: Array, X: Array) -> Array:
         """Return the log density of every row of X at every point, (n_rows, n), in nats."""
         position, log_volume = self._position(latents)
-        values = values_at(self._density(X[:1]), position)
+        values = values_at(self._path.density_of(X[:1]), position)
         fixed = values.log_base + log_volume + 0.5 * np.sum(latents**2 + LOG_TAU, axis=1)
         squares = cdist(X, self._path.means(position), "sqeuclidean")
         return self._path.log_norm - 0.5 * squares / self._path.noise_std**2 + fixed
@@ -190,7 +194,7 @@ class ProductChart:
         """
         n_content = self._path.n_content
         position, log_volume = self._position(latents)
-        values = values_at(self._density(X), position)
+        values = values_at(self._path.density_of(X), position)
         log_density = values.log_base + values.gain + log_volume
         by_position = values.base_slope + values.gain_slope
         content, style = np.split(position, [n_content], axis=1)
@@ -218,11 +222,6 @@ class ProductChart:
         log_volume = n_content * (np.log(self._content_scale) - np.log(size[:, 0]))
         log_volume += logs.sum(axis=1) + logs.shape[1] * np.log(_SPREAD)
         return np.concatenate([content, style], axis=1), log_volume
-
-    def _density(self, X):
-        path = self._path
-        parameters = path.components, path.content_weights, path.style_weights
-        return pack_row(X, parameters, path.noise_std, path.log_norm)
 
 
 def bounds_of(n_content: int, n_style: int) -> Box:

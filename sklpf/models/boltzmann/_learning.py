@@ -208,11 +208,8 @@ class PersistentChains:
     def _moments(self, X):
         return X.mean(axis=0), self.pairs.products(X, X) / len(X)
 
-    def _path(
-        self,
-        *,
-        largest_parameter=1e30,  # that is no sign of divergence
-    ):
+    def _path(self):
+        largest_parameter = 1e30  # that is no sign of divergence
         intercept, couplings = self.current
         if not np.all(np.abs(np.concatenate(self.current)) < largest_parameter):
             raise ValueError(

@@ -23,7 +23,6 @@ from sklpf._utils.validation import (
     POSITIVE,
     Interval,
     at_least,
-    base_means,
     check_fitted,
     check_level,
     check_number,
@@ -31,7 +30,13 @@ from sklpf._utils.validation import (
     check_vector,
 )
 from sklpf._utils.warnings import warn
-from sklpf.models._enumerable_path import NOT_BINARY, BinaryUnits
+from sklpf.models._enumerable_path import (
+    NOT_BINARY,
+    BinaryUnits,
+    binary_rows,
+    given_means,
+    means_of_base,
+)
 from sklpf.models._learning import all_or_nothing
 from sklpf.models.boltzmann._learning import (
     Pairs,
@@ -187,7 +192,6 @@ class BoltzmannMachine(LogLikelihoodMixin, DrawsInContainer, BaseEstimator):
         ConvergenceWarning
             If "pl" has not settled after `max_iter` passes.
         """
-        self._validate_params()
         X = self._validate(X, reset=True)
         if X.min() < 0 or X.max() > 1:
             warn(
@@ -266,8 +270,8 @@ class BoltzmannMachine(LogLikelihoodMixin, DrawsInContainer, BaseEstimator):
         offset : float, default=0.0
             Constant of log f in nats.
         mean : array-like of shape (n_features,) or None, default=None
-            Means of the training data, from which log Z is computed. None takes those of a
-            mean-field approximation.
+            Means of the training data, from which log Z is computed, moved to at least 0.001 from 0
+            and 1. None takes those of a mean-field approximation.
         **parameters
             Parameters of the constructor, such as `partition_estimator` or `random_state`.
 
@@ -290,7 +294,7 @@ class BoltzmannMachine(LogLikelihoodMixin, DrawsInContainer, BaseEstimator):
         model.offset_ = check_number(offset, "offset")
         if mean is None:
             mean = _mean_field_means(couplings, model.intercept_)
-        model.mean_ = check_vector(mean, n_features, "mean")
+        model.mean_ = given_means(check_vector(mean, n_features, "mean"), "mean")
         model.path()
         return model
 
@@ -339,15 +343,16 @@ class BoltzmannMachine(LogLikelihoodMixin, DrawsInContainer, BaseEstimator):
         Parameters
         ----------
         base : {"data", "uniform"} or array-like of shape (n_features,), default="data"
-            Means of the independent units: `mean_`, 1/2, or given ones, between 0 and 1. A run
-            from "data" that has missed a region, or has not mixed, is followed by one from 1/2.
+            Means of the independent units: `mean_`, 1/2, or given ones (moved to at least 0.001
+            from 0 and 1). A run from "data" that has missed a region, or has not mixed, is followed
+            by one from 1/2.
 
         Returns
         -------
         path : BoltzmannPath
         """
         check_fitted(self)
-        mean = base_means(base, self.mean_)
+        mean = means_of_base(base, self.mean_)
         path = BoltzmannPath(self.couplings_, self.intercept_, mean, offset=self.offset_)
         path.base_is_ours = isinstance(base, str) and base == "data"
         return path
@@ -425,7 +430,7 @@ class BoltzmannMachine(LogLikelihoodMixin, DrawsInContainer, BaseEstimator):
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
         values = log_f(X, self.couplings_, self.intercept_, self.offset_)
-        return values, np.all((X == 0) | (X == 1), axis=1)
+        return values, binary_rows(X)
 
 
 def _mean_field_means(couplings, intercept) -> Array:

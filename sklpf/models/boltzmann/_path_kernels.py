@@ -10,9 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._utils.random import FIRST as _UNITS
+from sklpf.kernels import FIRST, exp32, implements, inlined, tempered, uniform
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import exp32, implements, inlined, tempered, uniform
 from sklpf.kernels._random import bits_of_counter
 from sklpf.kernels._vectors import load, multiply_add, store, to_float32, zeros
 
@@ -130,7 +129,7 @@ def _sweep(model, state, betas, reverse, keys, work):
             k = n_drawn - 1 - step if reverse else step
             word = k % _UNITS_OF_A_COUNTER
             if step == 0 or word == (_UNITS_OF_A_COUNTER - 1 if reverse else 0):
-                bits_of_counter(work.bits, 0, 1, (first + k) // _UNITS_OF_A_COUNTER, keys, _UNITS)
+                bits_of_counter(work.bits, 0, 1, (first + k) // _UNITS_OF_A_COUNTER, keys, FIRST)
             _draw_unit(model, first + k, reverse, work.bits[word], work.drawn[k], work)
         for c in range(n):
             for k in range(n_drawn):
@@ -139,16 +138,6 @@ def _sweep(model, state, betas, reverse, keys, work):
     for c in range(n):
         state.log_base[c] = work.log_base[c]
         state.gain[c] = work.gain[c]
-
-
-@implements(programs.log_base, Couplings)
-def _log_base(model, state, c):
-    return state.log_base[c]
-
-
-@implements(programs.log_gain, Couplings)
-def _log_gain(model, state, c):
-    return state.gain[c]
 
 
 tempered(Couplings)

@@ -120,18 +120,15 @@ class DecoderImportance(HAIS):
         proposals = _proposals(posteriors, rngs, encoded, self.checks or encoded is None)
         tol = np.inf if self.tol is None else self.tol
         found = [
-            None
-            if proposal is None
-            else _by_importance(posteriors, t, proposal, tol, rngs[t], path.n_draws)
+            _by_importance(posteriors, t, proposal, tol, rngs[t], path.n_draws)
             for t, proposal in enumerate(proposals)
         ]
-        failed = [t for t, weighed in enumerate(found) if weighed is None or not weighed.is_light]
+        failed = [t for t, weighed in enumerate(found) if not weighed.is_light]
         others = super()._estimate_rows(path, [rows[t] for t in failed], [seeds[t] for t in failed])
         n_climbing = posteriors.evaluations.n // len(rows)
         for weighed in found:
-            n_draws = 0 if weighed is None else weighed.n_draws
-            tried = {"draws": n_draws, "climbs": n_climbing}
-            if weighed is None or not weighed.is_light:
+            tried = {"draws": weighed.n_draws, "climbs": n_climbing}
+            if not weighed.is_light:
                 result = next(others)
                 yield replace(result, sweeps=result.sweeps | tried)
                 continue
@@ -253,14 +250,11 @@ class Screened(NamedTuple):
     slopes: Array
 
 
-def _screened(
-    posteriors,
-    *,
-    # draws of the prior, the same for all rows, over the number of latents
-    n_screened: int = 65_536,
-    fewest: int = 4096,
-) -> Screened:
+def _screened(posteriors) -> Screened:
     """Look at the rows at many draws: a decoder's outputs serve all of them."""
+    # draws of the prior, the same for all rows, over the number of latents
+    n_screened = 65_536
+    fewest = 4096
     d = posteriors.n_latents
     n = max(n_screened // d, fewest)
     draws, directions = np.split(probes(d, 2 * n), 2)
@@ -279,18 +273,12 @@ def _screened(
     return Screened(draws, here, np.nan_to_num(slopes))
 
 
-def _likely_draws(
-    screened: Screened,
-    t,
-    n,
-    rng,
-    *,
-    effective_share: float = 0.02,  # of the draws, where climbs begin
-) -> Array:
+def _likely_draws(screened: Screened, t, n, rng) -> Array:
     """Draws of the prior, more of them where x is likely: of a tempered posterior, of which a small
     share of all draws is effective, a quarter where x is most likely, and a quarter where that
     changes fastest, as at the side of a narrow mode.
     """
+    effective_share = 0.02  # of the draws, where climbs begin
     gain = screened.gains[t]
     highest = np.argsort(gain)[-(n // 4) :]
     steepest = np.argsort(screened.slopes[t])[-(n // 4) :]
@@ -326,18 +314,13 @@ def _modes_of(posteriors, ends: Ends, rows: Integers) -> list[list[Mode]]:
     return [modes[t] for t in rows.tolist()]
 
 
-def _precisions(
-    posteriors,
-    centres: Array,
-    rows: Integers,
-    *,
-    widest: float = 2.0,  # standard deviations of the prior
-    narrowest: float = 1e-5,
-    least_curvature: float = 0.02,  # in units of the widths
-) -> Array:
+def _precisions(posteriors, centres: Array, rows: Integers) -> Array:
     """Curvatures of -log p(z, x) at modes, (n, d, d), over half a standard deviation, so that a
     kink does no harm.
     """
+    widest = 2.0  # standard deviations of the prior
+    narrowest = 1e-5
+    least_curvature = 0.02  # in units of the widths
     d = posteriors.n_latents
 
     def curvatures(steps):
@@ -359,14 +342,11 @@ def _precisions(
     return (axes * values[:, np.newaxis]) @ np.swapaxes(axes, 1, 2) / units
 
 
-def _are_all(
-    modes: list[Mode],
-    *,
-    material_share: float = 0.005,  # of a mode
-) -> bool:
+def _are_all(modes: list[Mode]) -> bool:
     """True if climbs have met every mode with a material share more than once, so that there
     are hardly others.
     """
+    material_share = 0.005  # of a mode
     if not modes or len(modes) == _MOST_MODES:
         return False
     shares = softmax([mode.log_mass for mode in modes])
@@ -374,13 +354,9 @@ def _are_all(
 
 
 # -- proposals
-def _proposal(
-    modes: list[Mode],
-    encoded,
-    *,
-    of_encoder: float = 0.1,  # share of the encoder's density
-) -> Mixture:
+def _proposal(modes: list[Mode], encoded) -> Mixture:
     """Student's t at every mode, and at the encoder's density."""
+    of_encoder = 0.1  # share of the encoder's density
     shares = np.maximum(softmax([mode.log_mass for mode in modes]), _LEAST_SHARE)
     parts = [StudentT(mode.centre, mode.covariance, _DF) for mode in modes]
     shares = shares / shares.sum()
@@ -391,13 +367,9 @@ def _proposal(
     return _with_prior(parts, shares)
 
 
-def _with_prior(
-    parts,
-    shares,
-    *,
-    of_prior: float = 0.05,  # so that draws meet a mode that climbs have not
-) -> Mixture:
+def _with_prior(parts, shares) -> Mixture:
     """A mixture of these parts and of a density as wide as the prior."""
+    of_prior = 0.05  # so that draws meet a mode that climbs have not
     d = parts[0].n_dimensions
     prior = StudentT(np.zeros(d), 1.0, _DF)
     return Mixture([*parts, prior], np.append((1 - of_prior) * shares, of_prior))
@@ -415,21 +387,15 @@ class Weighed(NamedTuple):
     n_draws: int
 
 
-def _by_importance(
-    posteriors,
-    row,
-    proposal: Mixture,
-    tol,
-    rng,
-    n_of_batch: int,  # draws
-    *,
-    most_batches: int = 8,
-    most_draws: int = 40_000,
-    effective_share: float = 0.1,  # of `n_of_batch`, as many effective draws as a batch needs
-) -> Weighed:
-    """Draw until the weights of a batch are light, each from a proposal that was fitted to all
-    draws before; then once more for the estimate.
+def _by_importance(posteriors, row, proposal: Mixture | None, tol, rng, n_of_batch) -> Weighed:
+    """Draw batches until the weights of one are light, each from a proposal that was fitted to all
+    draws before; then once more for the estimate. Without a proposal none are drawn.
     """
+    most_batches = 8
+    most_draws = 40_000
+    effective_share = 0.1  # of `n_of_batch`, as many effective draws as a batch needs
+    if proposal is None:
+        return Weighed(np.nan, np.nan, 0, False, 0)
     past = Past([], [], [])
     n = n_of_batch
     is_last = False
@@ -484,16 +450,11 @@ class Past(NamedTuple):
         return np.concatenate(self.log_densities) - np.logaddexp.reduce(joint)
 
 
-def _refitted(
-    proposal: Mixture,
-    draws: Array,
-    log_weights: Array,
-    *,
-    fewest_effective: float = 100.0,  # draws to which a proposal is fitted, or weights are tempered
-) -> Mixture:
+def _refitted(proposal: Mixture, draws: Array, log_weights: Array) -> Mixture:
     """The proposal with the moments of weighted draws (Cappe et al. 2008). Where few draws are
     effective weights are tempered, and moments mixed with those that the proposal has.
     """
+    fewest_effective = 100.0  # draws to which a proposal is fitted, or weights are tempered
     n, d = draws.shape
     log_weights = log_weights - log_weights.max()
     weights = softmax(next_beta(log_weights, 0.0, fewest_effective / n) * log_weights)

@@ -275,14 +275,9 @@ class DecoderModel(RowLikelihoodMixin, DrawsInContainer, BaseEstimator):
         return latents, self._network().draw(latents, rng)
 
 
-def _widened(
-    encode,
-    n_latents,
-    X,
-    *,
-    widening=1.5,  # standard deviations, over those that an encoder says
-):
+def _widened(encode, n_latents, X):
     """Mean and standard deviations of the base of each row: what the encoder says, widened."""
+    widening = 1.5  # standard deviations, over those that an encoder says
     given = encode(X.copy())
     wanted = "encoder must give mean and log variance of the latent variables"
     if not isinstance(given, (tuple, list)) or len(given) != 2:

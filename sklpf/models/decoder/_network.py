@@ -230,15 +230,11 @@ class Network(NamedTuple):
             first += n
         return values, slopes
 
-    def _chunks(
-        self,
-        latents,
-        *,
-        smallest=16,  # points
-    ):
+    def _chunks(self, latents):
         """Chunks of points, the last one padded to a power of two, and how many of a chunk's points
         are wanted.
         """
+        smallest = 16  # points
         for first in range(0, len(latents), self.chunk_size):
             part = latents[first : first + self.chunk_size]
             size = max(smallest, 1 << (len(part) - 1).bit_length())
@@ -265,15 +261,11 @@ def _padded(array: Array, n: int) -> Array:
     return padded
 
 
-def check_network(
-    network: Network,
-    n_latents: int,
-    *,
-    tolerance: float = 1e-2,  # relative; float32 is no better
-) -> int:
+def check_network(network: Network, n_latents: int) -> int:
     """Return how many features a decoder gives, or raise ValueError for what it can't be used
     for.
     """
+    tolerance = 1e-2  # relative; float32 is no better
     latents = probes(n_latents)
     outputs = network._same_twice(latents)
     size = np.abs(outputs).max()
@@ -304,25 +296,18 @@ def check_network(
     return outputs.shape[1]
 
 
-def _is_half_precision(
-    outputs: Array,
-    *,
-    n_bits: int = 11,  # significant ones of float16; bfloat16 has 8
-) -> bool:
+def _is_half_precision(outputs: Array) -> bool:
     """True if several different outputs all have no more significant bits than float16."""
+    n_bits = 11  # significant ones of float16; bfloat16 has 8
     significands = np.unique(np.frexp(outputs)[0])
     scaled = np.ldexp(significands, n_bits)
     return len(significands) >= _N_CHECKED and bool(np.all(scaled == np.rint(scaled)))
 
 
-def check_logits(
-    network: Network,
-    n_latents: int,
-    *,
-    n_judged: int = 256,  # draws from the prior, and as many wider ones
-    widening: float = 3.0,  # standard deviations of the latter
-) -> None:
+def check_logits(network: Network, n_latents: int) -> None:
     """Raise ValueError if a decoder's outputs all lie in [0, 1], as probabilities do."""
+    n_judged = 256  # draws from the prior, and as many wider ones
+    widening = 3.0  # standard deviations of the latter
     draws = probes(n_latents, n_judged)
     # Few points first: they are enough for most decoders of logits.
     for latents in (draws[:_N_CHECKED], draws, widening * draws):

@@ -36,10 +36,9 @@ from sklpf._utils.validation import (
     check_fitted,
     check_option,
     check_parameter,
-    named_by_model,
 )
 from sklpf._utils.warnings import warn
-from sklpf.models._enumerable_path import bits
+from sklpf.models._enumerable_path import bits, missing_values
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
 from sklpf.models._missing import bit_means, check_columns_known
 from sklpf.models.factorial._path import FactorialPath, check_probability
@@ -47,7 +46,6 @@ from sklpf.models.factorial.learning import (
     Trainer,
     Training,
     dense,
-    has_missing,
     known_grams,
     search_activations,
     settle_activations,
@@ -233,10 +231,8 @@ class FactorialMixture(
         ConvergenceWarning
             If the bound still rises by more than `tol` after `max_iter` sweeps at T = 1.
         """
-        self._validate_params()
         X = self._validate(X, reset=True)
-        if has_missing(X):
-            check_columns_known(np.isnan(X))
+        check_columns_known(missing_values(X))
         rng = check_random_state(self.random_state)
         given = self.activation_probability
         probability = check_probability(
@@ -341,8 +337,9 @@ class FactorialMixture(
         with one_blas_thread():
             return self._activations(X)
 
-    def _activations(self, X, *, rows_at_once=1024):
+    def _activations(self, X):
         """Activations of rows that were validated, in blocks."""
+        rows_at_once = 1024
         settle = functools.partial(
             _settle_rows,
             means=self.components_,
@@ -397,7 +394,6 @@ class FactorialMixture(
             self.activation_probability_,
         )
 
-    @named_by_model
     def impute(self, X, how: str | None = None, random_state=None) -> NDArray:
         """Fill in the values that are not known, given the known ones of the same row.
 
@@ -472,16 +468,9 @@ class FactorialMixture(
         return in_container(self, z @ self.components_ + self._noise(z, rng))
 
 
-def _settle_rows(
-    X,
-    *,
-    means,
-    covariance,
-    probability,
-    noise_variance,
-    max_iter=1000,  # updates of the activations of a new row
-):
+def _settle_rows(X, *, means, covariance, probability, noise_variance):
     """Activations of some rows, (n, K): mean field, flips of components, and mean field again."""
+    max_iter = 1000  # updates of the activations of a new row
     x = dense(X)
     gram = means @ means.T + x.shape[1] * covariance
     if np.isnan(x).any():

@@ -18,19 +18,22 @@ from sklpf._utils.validation import (
     check_scale,
     rows_by_pattern,
 )
-from sklpf.models._enumerable_path import EnumerablePath, quadratic_sums, subset_sums
+from sklpf.models._enumerable_path import (
+    EnumerablePath,
+    missing_values,
+    quadratic_sums,
+    subset_sums,
+)
 from sklpf.partition import AIS
 from sklpf.paths import check_ladder, read_only
 
 
 class FactorialState(NamedTuple):
-    """Chains of one row: active components and the two quadratic forms that its likelihood is made
-    of.
-    """
+    """Chains of one row: active components, and the two ends of their log densities in nats."""
 
     z: NDArray[np.uint8]
-    distance: Array
-    variance: Array
+    log_base: Array
+    gain: Array
 
 
 class FactorialPath(EnumerablePath):
@@ -179,7 +182,7 @@ class FactorialPath(EnumerablePath):
         independent.
         """
         off = np.zeros((n, len(self.products)), dtype=np.uint8)
-        return self._sweep(FactorialState(off, np.ones(n), np.ones(n)), np.zeros(n), stream)
+        return self._sweep(FactorialState(off, np.zeros(n), np.zeros(n)), np.zeros(n), stream)
 
     @property
     def n_summaries(self) -> int:
@@ -301,16 +304,13 @@ def check_probability(probability: ArrayLike, n_components: int) -> Array:
     return probability
 
 
-def _project(
-    X,
-    components,
-    *,
-    rows_at_once=4096,  # that are converted to float64 together
-):
+def _project(X, components):
     """M x and |x|² of every row, (n, K + 1), some rows at a time; a row's bits don't depend on the
     others. And which values are missing, (n, D), None where all are known.
     """
     from sklpf.models.factorial._path_kernels import project
+
+    rows_at_once = 4096  # that are converted to float64 together
 
     X = sp.csr_array(X) if sp.issparse(X) else np.asanyarray(X)
     if X.ndim != 2 or X.shape[1] != components.shape[1]:
@@ -321,9 +321,7 @@ def _project(
     if X.shape[0] == 0:
         raise ValueError("X must hold at least one row")
     statistics = np.empty((X.shape[0], len(components) + 1))
-    missing = None if sp.issparse(X) else np.isnan(X)
-    if missing is not None and not missing.any():
-        missing = None
+    missing = missing_values(X)
     by_feature = read_only(components.T)
     for start in range(0, X.shape[0], rows_at_once):
         rows = X[start : start + rows_at_once]

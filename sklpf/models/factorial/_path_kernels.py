@@ -4,9 +4,9 @@ For one row x and the active components z, with G = M Mᵀ and c = M x,
 
     distance = |x - Mᵀ z|² = |x|² - 2 c @ z + z @ G @ z,    variance = noise_variance + z @ S @ z.
 
-State arrays, one entry a chain: z (n, K) uint8, distance (n,) and variance (n,). A sweep sums G z
-and S z anew from the active components, so that rounding does not build up; then a conditional
-costs O(1) and a flip O(K).
+State arrays, one entry a chain: z (n, K) uint8, the log prior (n,) and the log likelihood (n,). A
+sweep sums G z and S z anew from the active components, so that rounding does not build up; then a
+conditional costs O(1) and a flip O(K).
 """
 
 import math
@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._utils.random import FIRST as _Z
+from sklpf.kernels import FIRST, bits_of_one_chain, exp64, implements, inlined, njit
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import bits_of_one_chain, exp64, implements, inlined, njit
 
 _LOG_TAU = math.log(2 * math.pi)
 _TILE_BITS = 10
@@ -89,7 +88,7 @@ def _sweep(model, state, betas, reverse, keys, work):
     fields, bits = work
     for c in range(state.z.shape[0]):
         z = state.z[c]
-        bits_of_one_chain(bits, n, keys, c, _Z)
+        bits_of_one_chain(bits, n, keys, c, FIRST)
         fields[:] = 0.0  # G z and S z
         for k in range(n):
             if z[k]:
@@ -129,26 +128,11 @@ def _sweep(model, state, betas, reverse, keys, work):
                 for j in range(n):
                     fields[0, j] += sign * gram.products[k, j]
                     fields[1, j] += sign * gram.covariance[k, j]
-        state.distance[c] = distance
-        state.variance[c] = variance
-
-
-@implements(programs.log_base, Row)
-def _log_base(model, state, c):
-    """Log prior."""
-    total = model.gram.log_off
-    for k in range(state.z.shape[1]):
-        if state.z[c, k]:
-            total += model.gram.logit[k]
-    return total
-
-
-@implements(programs.log_gain, Row, forceinline=True)
-def _log_gain(model, state, c):
-    """Log likelihood."""
-    gram = model.gram
-    variance = state.variance[c]
-    return -0.5 * (gram.n_features * (_LOG_TAU + math.log(variance)) + state.distance[c] / variance)
+        state.log_base[c] = gram.log_off
+        for k in range(n):
+            if z[k]:
+                state.log_base[c] += gram.logit[k]
+        state.gain[c] = -half_features * (_LOG_TAU + log_variance) - exponent
 
 
 @implements(programs.summarise, Row)

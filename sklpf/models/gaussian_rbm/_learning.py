@@ -100,17 +100,13 @@ class Coordinates(NamedTuple):
         return cls(None, variances, np.zeros(len(variances)))
 
     @classmethod
-    def principal(
-        cls,
-        X,
-        *,
-        rows_per_column: int = 5,  # as many as the Gaussian of the baseline takes, unshrunk
-        least_variance: float = 1e-8,  # of the largest, below which a column repeats others
-        singular: float = 1e-13,  # a variance, as a share of the largest, that is rounding errors
-    ) -> Coordinates:
+    def principal(cls, X) -> Coordinates:
         """Return the principal axes of complete rows; the columns where fewer than three distinct
         rows leave the covariance singular.
         """
+        rows_per_column = 5  # as many as the Gaussian of the baseline takes, unshrunk
+        least_variance = 1e-8  # of the largest, below which a column repeats others
+        singular = 1e-13  # a variance, as a share of the largest, that is rounding errors
         columns = cls.of_columns(X)
         scale = np.sqrt(columns.variances)
         standardised = (X - X.mean(axis=0)) / scale
@@ -160,17 +156,13 @@ def draws_given_known(drawn, rows, missing: Booleans, precision) -> Array:
     return given
 
 
-def completed_by_gaussian(
-    X,
-    rng,
-    *,
-    n_draws: int = 20,  # before which the covariance hangs on where the draws began
-    least_variance: float = 1e-10,  # of a direction, in columns of variance 1
-    rows_at_once: int = 256,
-) -> Array:
+def completed_by_gaussian(X, rng) -> Array:
     """Rows whose missing values are drawn given the known ones from one Gaussian, with the shrunk
     covariance of rows that were completed in this way before, at first by means.
     """
+    n_draws = 20  # before which the covariance hangs on where the draws began
+    least_variance = 1e-10  # of a direction, in columns of variance 1
+    rows_at_once = 256
     missing = np.isnan(X)
     _, mean, variance = column_moments(X)
     rows = np.where(missing, 0.0, (X - mean) / np.sqrt(Coordinates.of_columns(X).variances))
@@ -263,17 +255,7 @@ def sweep(weights: Weights, bias, h, pull, uniforms) -> None:
     run_tasks(draw, equal_parts(len(h), 48))
 
 
-def jump(
-    weights: Weights,
-    bias,
-    variances,
-    h,
-    pull,
-    fields,
-    rng,
-    *,
-    least_activity: float = 0.02,  # of a unit in proposals, and as much from 1
-):
+def jump(weights: Weights, bias, variances, h, pull, fields, rng):
     """A Metropolis-Hastings step to hidden units that are proposed whatever h is.
 
     Half of the proposals are drawn given one of the rows, whose units have the inputs `fields` (n,
@@ -285,6 +267,7 @@ def jump(
         Hidden units and what they add to the means.
     accepted : ndarray of shape (n_chains,)
     """
+    least_activity = 0.02  # of a unit in proposals, and as much from 1
     on = expit(fields)
     mean = on.mean(axis=0).clip(least_activity, 1 - least_activity)
     softplus = np.maximum(fields, 0) + np.log1p(np.exp(-np.abs(fields)))
@@ -426,15 +409,11 @@ class Trainer:
         """Parameters of X in the coordinates of training."""
         return parameters.rescaled(-self.location / self.scale, 1 / self.scale)
 
-    def _first(
-        self,
-        n_components,
-        *,
-        first_weights: float = 0.1,  # standard deviation, in those of the data
-        first_share: float = 0.3,  # of the difference between two rows
-        most_units: int = 16,
-    ) -> Parameters:
+    def _first(self, n_components) -> Parameters:
         """Parameters to start from, in the coordinates of training."""
+        first_weights = 0.1  # standard deviation, in those of the data
+        first_share = 0.3  # of the difference between two rows
+        most_units = 16
         n_features = self.X.shape[1]
         first, second = self.rng.integers(len(self.X), size=(2, n_components))
         weights = self.rng.normal(scale=first_weights, size=(n_components, n_features))
@@ -481,10 +460,11 @@ class Trainer:
         self.columns = self.X
         self.missing = self.missing[:0].copy()
 
-    def _completed(self, rows, missing, columns, *, n_sweeps: int = 5):
+    def _completed(self, rows, missing, columns):
         """Rows whose missing values are drawn given the known ones of `columns`, by Gibbs sweeps
         from those that they have.
         """
+        n_sweeps = 5
         here = self.current
         spread = np.sqrt(here.variances)
         if self.basis is not None:
@@ -501,12 +481,8 @@ class Trainer:
             rows = rows.astype(np.float32)
         return rows
 
-    def _ascend(
-        self,
-        rows,
-        *,
-        curvature=16.0,  # |u|² at which the steps of the weights and variances are halved
-    ):
+    def _ascend(self, rows):
+        curvature = 16.0  # |u|² at which the steps of the weights and variances are halved
         if self.noise.any():
             rows = rows + self.noise * self.rng.standard_normal(rows.shape, dtype=np.float32)
         here = self.current
@@ -558,16 +534,10 @@ class Trainer:
             ends = zip(self.averaged[1:], self.current[1:])
             self.averaged = Parameters(averaged, *(a + share * (b - a) for a, b in ends))
 
-    def _move(
-        self,
-        here,
-        bias,
-        fields,
-        *,
-        patience=50,  # updates in a row without an accepted jump, after which ...
-        seldom=10,  # ... one in so many tries it
-    ):
+    def _move(self, here, bias, fields):
         """Move the chains; returns their visible units less the biases, (n_chains, M)."""
+        patience = 50  # updates in a row without an accepted jump, after which ...
+        seldom = 10  # ... one in so many tries it
         h = self.h
         pull = self.weights.pulls(h)
         if self.n_without_jump < patience or self.step_number % seldom == 0:

@@ -17,12 +17,13 @@ from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.validation import (
     INSIDE_0_1,
     TOO_FAR,
+    check_components,
     check_fitted,
-    check_parameter,
     check_positive,
     check_vector,
 )
 from sklpf._utils.warnings import warn
+from sklpf.models._enumerable_path import missing_values
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._missing import KnownRows, check_columns_known, column_moments
 from sklpf.models.gaussian_rbm._learning import (
@@ -208,7 +209,6 @@ class GaussianRBM(RBM):
             If a variance has arrived at `variance_floor`, or if rows, of which there are more than
             columns, do not vary along a principal axis.
         """
-        self._validate_params()
         X = self._validate(X, reset=True)
         rng = check_random_state(self.random_state)
         missing = self._missing(X)
@@ -260,13 +260,11 @@ class GaussianRBM(RBM):
             )
         if first:
             check_columns_known(missing)
-        coordinates = self._choose_coordinates(X) if first else None
-        if "_training" in vars(self):
+            trainer = self._begin(X, self._stream_of_numbers(), self._choose_coordinates(X))
+        elif "_training" in vars(self):
             trainer = self._training
             trainer.go_on(self)
             self._count(X)
-        elif coordinates is not None:
-            trainer = self._begin(X, self._stream_of_numbers(), coordinates)
         else:
             coordinates = Coordinates.of_columns(self._coordinates_of(X))
             start = self._parameters
@@ -379,13 +377,13 @@ class GaussianRBM(RBM):
             If a value is not finite, a shape does not fit, a variance is not positive, or the
             parameters are so large that log f overflows.
         """
-        components = check_parameter(components, "components", dtype=np.float64, copy=True)
+        components = check_components(components)
         n_components, n_features = components.shape
         model = cls(n_components=n_components, **parameters)
         model._be_known(n_features)
         model.visible_basis_ = None
         if visible_basis is not None:
-            model.visible_basis_ = check_basis(visible_basis, n_features)
+            model.visible_basis_ = check_basis(visible_basis, n_features, "visible_basis")
         weights = Parameters(
             components,
             check_vector(intercept_visible, n_features, "intercept_visible"),
@@ -436,8 +434,7 @@ class GaussianRBM(RBM):
 
     # -- missing values
     def _missing(self, X) -> Booleans | None:
-        missing = np.isnan(X)
-        return missing if missing.any() else None
+        return missing_values(X)
 
     def _without_missing(self, X) -> Array:
         return np.where(np.isnan(X), self.intercept_visible_, X)

@@ -110,7 +110,7 @@ class GaussianRBMPath(UnitsPath):
         )
         check_positive(self.variances, "variances")
         check_positive(self.base_variance, "base_variance")
-        self.basis = None if basis is None else check_basis(basis, self.n_visible)
+        self.basis = None if basis is None else check_basis(basis, self.n_visible, "basis")
         if not np.isfinite(self._sum_of_terms):
             raise ValueError(
                 "log f overflows: components, or differences of the means, are too large beside"
@@ -357,15 +357,15 @@ def columns_of(coordinates: Array, basis: Array | None) -> Array:
     return np.asarray(np.linalg.solve(basis.T, coordinates.T).T, dtype=np.float64)
 
 
-def check_basis(basis: ArrayLike, n: int) -> Array:
+def check_basis(basis: ArrayLike, n: int, name: str) -> Array:
     """Return a matrix (n, n) of determinant 1 or -1, or raise ValueError."""
-    basis = as_float64(basis, "basis", copy=True)
+    basis = as_float64(basis, name, copy=True)
     if basis.shape != (n, n) or not np.isfinite(basis).all():
-        raise ValueError(f"basis must be a finite matrix of shape ({n}, {n}), got {basis.shape}")
+        raise ValueError(f"{name} must be a finite matrix of shape ({n}, {n}), got {basis.shape}")
     log_volume = np.linalg.slogdet(basis)[1]
     if not abs(log_volume) < 1e-6:
         raise ValueError(
-            f"basis must have the determinant 1 or -1, got exp({log_volume:.3g}): divide it by"
+            f"{name} must have the determinant 1 or -1, got exp({log_volume:.3g}): divide it by"
             " abs(det) ** (1 / n)"
         )
     return basis

@@ -5,24 +5,23 @@ W / s. Their inputs to the hidden units are summed anew in every sweep, and so h
 errors of earlier ones.
 """
 
-import functools
 import math
 from typing import NamedTuple
 
 import numpy as np
 
 from sklpf._utils.limits import LOG_2
-from sklpf._utils.random import FIRST as _HIDDEN
-from sklpf._utils.random import SECOND as _VISIBLE
 from sklpf.kernels import (
+    FIRST,
+    SECOND,
     SUMS,
     bits_of_one_chain,
     exp64,
     implements,
-    inlined,
     njit,
     softplus_sum,
     softplus_sum_and_sigmoids,
+    summing,
     uniform,
 )
 from sklpf.kernels import _programs as programs
@@ -50,7 +49,7 @@ class Work(NamedTuple):
     noise: np.ndarray  # (n, M)
 
 
-@functools.partial(inlined, **SUMS)
+@summing
 def _squares(u, mean, precision):
     """|u|² and the sum of precision (u - mean)²."""
     own = 0.0
@@ -92,12 +91,12 @@ def _sweep(model, state, betas, reverse, keys, work):
     bits = work.bits
     n, n_hidden = work.h.shape
     for c in range(n):
-        bits_of_one_chain(bits, n_hidden, keys, c, _HIDDEN)
+        bits_of_one_chain(bits, n_hidden, keys, c, FIRST)
         for j in range(n_hidden):
             odds = exp64(-betas[c] * state.field[c, j])
             work.h[c, j] = np.float64(np.float64(uniform(bits[j])) * (1.0 + odds) < 1.0)
     np.dot(work.h, model.by_hidden, work.pull)
-    normals(keys, _VISIBLE, work.noise)
+    normals(keys, SECOND, work.noise)
     for c in range(n):
         beta = betas[c]
         for i in range(state.u.shape[1]):  # a product of two Gaussians

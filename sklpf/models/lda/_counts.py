@@ -54,15 +54,11 @@ def whole_rows(X: sp.csr_matrix) -> NDArray[np.bool_]:
     return rows_without(X, np.rint(X.data) != X.data)
 
 
-def check_tokens(
-    X: sp.csr_matrix,
-    n_corpus: float,
-    *,
-    most: float = 1e18,  # that can be counted
-) -> None:
+def check_tokens(X: sp.csr_matrix, n_corpus: float) -> None:
     """Raise ValueError if so many documents like those of X have more tokens than can be
     counted.
     """
+    most = 1e18  # that can be counted
     longest = float(lengths(X).max())
     if not longest * n_corpus <= most:
         raise ValueError(

@@ -10,18 +10,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES, aligned, padded
 from sklpf._utils.random import Keys
-from sklpf.kernels import inlined, njit, random_bits, uniform
+from sklpf.kernels import FIRST, SECOND, SWAP, inlined, njit, random_bits, uniform
 from sklpf.kernels._random import bits_of_all_chains
 from sklpf.kernels._vectors import load, store, to_float32, zeros
 from sklpf.models.lda._vector_kernels import total_of
 
-# typed, since numba compiles a function anew for each literal number that it is given
-_Z = np.int64(_random.FIRST)
-_NEW = np.int64(_random.SECOND)
-_ORDER = np.int64(_random.SWAP)
+_Z = FIRST
+_NEW = SECOND
+_ORDER = SWAP
 _ONE = np.int64(1)
 _STEP = np.float32(2.0**-23)  # between shares that 23 random bits give
 _HALF_STEP = np.float32(2.0**-24)

@@ -284,7 +284,6 @@ class LatentDirichletAllocation(
             If a parameter can't be used, or X has negative or missing counts; the model is then as
             it was.
         """
-        self._validate_params()
         X = self._validate(X, reset=True)
         check_tokens(X, X.shape[0])
         self._begin()
@@ -315,7 +314,6 @@ class LatentDirichletAllocation(
             As in `fit`, or if X has another number of words than before; the model is then as it
             was.
         """
-        self._validate_params()
         first = "_training" not in vars(self)
         if not first:
             check_goes_on(self)
@@ -547,11 +545,11 @@ class LatentDirichletAllocation(
         ndarray of shape (n_components, n_features)
             Not negative.
         """
-        return self._fitted_topics("components_").components
+        return self._topics.components
 
     @components_.setter
     def components_(self, components) -> None:
-        previous = self._fitted_topics("components_").components
+        previous = self._topics.components
         components = as_float64(components, "components_").astype(previous.dtype)
         if components.shape != previous.shape or not np.all(
             np.isfinite(components) & (components > 0)
@@ -571,7 +569,7 @@ class LatentDirichletAllocation(
         ndarray of shape (n_components, n_features)
             From 0 to 1.
         """
-        return self._fitted_topics("exp_dirichlet_component_").exp_expected_log()
+        return self._topics.exp_expected_log()
 
     # -- what the score of rows asks for
     @property
@@ -627,13 +625,9 @@ class LatentDirichletAllocation(
         for name in ("bound_", "elbo_", "log_joint_"):
             self.__dict__.pop(name, None)
 
-    def _prior(
-        self,
-        name: str,
-        *,
-        largest: float = 1e10,  # above which digamma functions and sums lose all digits
-    ) -> float | Array:
+    def _prior(self, name: str) -> float | Array:
         """A prior as it is given, a number or (n_components,), or 1 / n_components."""
+        largest = 1e10  # above which digamma functions and sums lose all digits
         prior = getattr(self, name)
         if prior is None:
             return 1 / self.n_components
@@ -670,28 +664,19 @@ class LatentDirichletAllocation(
 
     def _words_scored(self, X, level: float | None = None) -> Scored:
         """Log-likelihoods per word; documents without words do not count."""
-        n_tokens = self._n_tokens(X)
-        return _per_word(super()._scored(X, level), n_tokens)
-
-    def _n_tokens(self, X) -> Array:
-        """Tokens of every document, (n,); ValueError if there is none at all."""
         check_fitted(self)
         n_tokens = lengths(rounded(self._validate(X)))
         if not n_tokens.any():
             raise ValueError(
                 "X has no tokens, and perplexity is one of tokens; pass a document with a word"
             )
-        return n_tokens
+        return _per_word(super()._scored(X, level), n_tokens)
 
     @property
     def _topics(self) -> Topics:
-        return self._training.topics
-
-    def _fitted_topics(self, name: str) -> Topics:
-        """The topics, or NotFittedError."""
         if "_training" not in vars(self):
-            raise NotFittedError(f"{type(self).__name__} has no {name} yet: call fit first")
-        return self._topics
+            raise NotFittedError(f"{type(self).__name__} has no topics yet: call fit first")
+        return self._training.topics
 
     @property
     def _n_features_out(self) -> int:
@@ -741,14 +726,11 @@ def _check_options(model) -> None:
         raise ValueError('learn_topic_word_prior and n_init > 1 need learning_method="gibbs"')
 
 
-def _as_dirichlet(
-    topics: ArrayLike,
-    *,
-    rounding: float = 1e-5,  # of sums of probabilities, as in the path
-) -> NDArray:
+def _as_dirichlet(topics: ArrayLike) -> NDArray:
     """Return a copy of topics as Dirichlet parameters, (n_topics, n_features); probabilities become
     certain ones.
     """
+    rounding = 1e-5  # of sums of probabilities, as in the path
     checked = check_parameter(
         topics, "topics", dtype=(np.float64, np.float32), order="C", copy=True
     )

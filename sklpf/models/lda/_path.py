@@ -26,13 +26,13 @@ _STAGES = 12  # steps in which they forget it
 
 
 class TopicState(NamedTuple):
-    """Chains of one document: the topics of its tokens, log f of the base and how much it gains to
-    the target.
+    """Chains of one document: the topics of its tokens, and the two ends of their log densities in
+    nats.
     """
 
     z: NDArray[np.int32]
-    base: Array
-    slope: Array
+    log_base: Array
+    gain: Array
 
 
 class LDAPath(KernelPath):
@@ -262,15 +262,11 @@ class LDAPath(KernelPath):
         """
         return len(self.doc_topic_prior) == 1 or int(self.n_tokens.max()) < 2
 
-    def _priors(
-        self,
-        guide,
-        *,
-        fewest_tokens=0.5,  # of a topic that guides
-    ):
+    def _priors(self, guide):
         """Priors (n_stages, K) that lead to the document's, and which of them holds when token i
         comes, (N + 1,).
         """
+        fewest_tokens = 0.5  # of a topic that guides
         alpha = self.doc_topic_prior
         n_tokens = len(self.packed.word)
         if guide is None or n_tokens < _STAGES:
@@ -342,9 +338,7 @@ def _check_topics(topics):
     return topics
 
 
-def check_prior(
-    name: str, prior: ArrayLike, n_topics: int, highest: float, *, smallest: float = 1e-20
-) -> Array:
+def check_prior(name: str, prior: ArrayLike, n_topics: int, highest: float) -> Array:
     """Return a copy of a prior, a number or one for every topic, shape () or (n_topics,).
 
     Raises
@@ -354,6 +348,7 @@ def check_prior(
     ValueError
         If it is of another shape, or not between 1e-20 and `highest`.
     """
+    smallest = 1e-20
     values = as_float64(prior, name, copy=True)
     if values.shape not in ((), (n_topics,)):
         raise ValueError(

@@ -4,11 +4,11 @@ topics.
 With the prior's means m_k = alpha_k / A and the counts c_k of the topics, of a chain with topics z
 (N,) int32
 
-    base = sum_n log m[z_n] topics[z_n, w_n],    slope = sum_k sum_(j < c_k) log (alpha_k + j) / m_k
-    - log denominator,
+    log_base = sum_n log m[z_n] topics[z_n, w_n],
+    gain = sum_k sum_(j < c_k) log (alpha_k + j) / m_k - log denominator,
 
-and log f_beta = base + beta slope. The conditional of a token is proportional to topics[k, w] times
-m_k ((alpha_k + c_k) / m_k)^beta, where c does not count the token itself. These weights are
+and log f_beta = log_base + beta gain. The conditional of a token is proportional to topics[k, w]
+times m_k ((alpha_k + c_k) / m_k)^beta, where c does not count the token itself. These weights are
 float32, 16 topics in a vector; counts are integers, and densities float64. The outer loop is over
 tokens and the inner one over chains, so that no load of a chain waits for its own last store.
 """
@@ -18,15 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
+from sklpf.kernels import FIRST, bits_of_one_chain, exp64, implements, inlined, njit, uniform
 from sklpf.kernels import _programs as programs
-from sklpf.kernels import bits_of_one_chain, exp64, implements, inlined, njit, uniform
 from sklpf.kernels._vectors import load, store, zeros
 from sklpf.models.lda._vector_kernels import draw_topic
 
-# typed, since numba compiles a function anew for each literal number that it is given
-_Z = np.int64(_random.FIRST)
 _LEAST = 1e-290  # relative weight of counts that has all its digits as a number, not as a log
 
 
@@ -110,7 +107,7 @@ def _sweep(model, state, betas, reverse, keys, work):
     if n_tokens == 0:
         return
     for c in range(n):
-        bits_of_one_chain(bits[c], n_tokens, keys, c, _Z)
+        bits_of_one_chain(bits[c], n_tokens, keys, c, FIRST)
         counts[c, z[c, n_tokens - 1 if reverse else 0]] -= 1
         for k in range(n_topics):
             weights[c, k] = _weight(model, k, counts[c, k], betas[c])
@@ -134,20 +131,10 @@ def _sweep(model, state, betas, reverse, keys, work):
                 counts[c, old] -= 1
                 weights[c, old] = _weight(model, old, counts[c, old], betas[c])
     for c in range(n):  # anew, so that rounding does not build up
-        state.base[c] = 0.0
+        state.log_base[c] = 0.0
         for i in range(n_tokens):
-            state.base[c] += model.log_base[model.word[i], z[c, i]]
-        state.slope[c] = urn_gain(model, counts[c])
-
-
-@implements(programs.log_base, Document)
-def _log_base(model, state, c):
-    return state.base[c]
-
-
-@implements(programs.log_gain, Document)
-def _log_gain(model, state, c):
-    return state.slope[c]
+            state.log_base[c] += model.log_base[model.word[i], z[c, i]]
+        state.gain[c] = urn_gain(model, counts[c])
 
 
 @implements(programs.summarise, Document)

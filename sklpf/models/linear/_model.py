@@ -120,8 +120,9 @@ class LinearGenerativeModel(GenerativeModel):
     def _learn(self, X, rng):
         self._n_features_out = X.shape[1] if self.n_components is None else self.n_components
         if self.prior == "gaussian":
-            noise_std = self.noise_std or gaussian_noise_std(X, self._n_features_out)
-            self.noise_std_: float = noise_std
+            # With as many components as features several noises are as good: the largest of them.
+            n_noisy = min(self._n_features_out, X.shape[1] - 1)
+            self.noise_std_: float = self.noise_std or first_noise_std(X, n_noisy)
             self.components_ = gaussian_components(X, self._n_features_out, self.noise_std_)
             posterior = GaussianPosterior(self.components_, self.noise_std_, 1.0)
             self.loss_curve_ = np.array([-posterior.log_likelihood(X).mean()])
@@ -191,15 +192,6 @@ class LinearGenerativeModel(GenerativeModel):
         return LinearPath(X, self.components_, self.noise_std_, self.prior)
 
 
-def gaussian_noise_std(X: NDArray, n_components: int) -> float:
-    """Return the noise of greatest likelihood where causes are N(0, 1).
-
-    X is centred. Where there are as many components as features, several noises are as good: the
-    largest of them.
-    """
-    return first_noise_std(X, min(n_components, X.shape[1] - 1))
-
-
 def gaussian_components(X: NDArray, n_components: int, noise_std: float) -> Array:
     """Return the components of greatest likelihood where causes are N(0, 1): probabilistic PCA
     given its noise.
@@ -242,13 +234,13 @@ def _svd(X):
     return values, svd_flip(None, right, u_based_decision=False)[1]
 
 
-def _rotation(
-    Z: Array, rng: np.random.RandomState, *, tol: float = 1e-4, max_steps: int = 200
-) -> Array:
+def _rotation(Z: Array, rng: np.random.RandomState) -> Array:
     """Orthonormal rows that make white data independent, by the fixed-point iteration of FastICA
     with the nonlinearity tanh (Hyvärinen & Oja 2000, eq. 40 and 45); as far as it has come where it
     does not converge.
     """
+    tol = 1e-4
+    max_steps = 200
     rotation = _nearest_rotation(rng.standard_normal((Z.shape[1], Z.shape[1])))
     if len(Z) < 2:
         return rotation
@@ -268,18 +260,14 @@ def _nearest_rotation(matrix: Array) -> Array:
     return left @ right
 
 
-def sparse_causes(
-    X: NDArray,
-    components: NDArray,
-    noise_std: float,
-    *,
-    tol: float = 1e-10,  # of the largest cause
-    max_sweeps: int = 10_000,
-) -> Array:
+def sparse_causes(X: NDArray, components: NDArray, noise_std: float) -> Array:
     """Return the causes of greatest posterior density of every row, (n, n_components), where their
     prior is Laplace.
     """
     from sklpf.models.linear._path_kernels import descend_coordinates
+
+    tol = 1e-10  # of the largest cause
+    max_sweeps = 10_000
 
     # numbers of at most about 1, whatever the units
     size = max(float(np.abs(components).max(initial=0.0)), noise_std)

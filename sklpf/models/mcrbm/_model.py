@@ -11,8 +11,8 @@ from scipy.special import expit
 from sklpf._utils.numbers import Array
 from sklpf._utils.validation import (
     at_least,
+    check_components,
     check_fitted,
-    check_parameter,
     check_scale,
     check_vector,
 )
@@ -204,8 +204,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         """
         arrays = {"factors": factors, "pooling": pooling, "mean_components": mean_components}
         factors, pooling, filters = (
-            check_parameter(array, name, dtype=np.float64, copy=True)
-            for name, array in arrays.items()
+            check_components(array, name) for name, array in arrays.items()
         )
         n_factors, n_features = factors.shape
         n_covariance = pooling.shape[1]
@@ -244,7 +243,7 @@ class MeanCovarianceRBM(EnergyBasedModel):
         sizes = (self.n_factors, self.n_covariance, self.n_mean)
         n_factors, n_covariance, n_mean = (n_features if n is None else n for n in sizes)
         self.mean_ = X.mean(axis=0)
-        self.scale_ = _spread(X)
+        self.scale_ = float(np.sqrt(np.mean((X - self.mean_) ** 2))) or 1.0
         self._n_features_out = n_covariance + n_mean
         family = UnitsFamily(n_factors, n_covariance, n_mean, n_features)
         return family, family.pack(_first_units(family, rng))
@@ -387,16 +386,12 @@ class UnitsFamily(CompiledFamily):
         return np.concatenate([np.ravel(slope) for slope in slopes])
 
 
-def _first_units(
-    family,
-    rng,
-    *,
-    factor_length: float = 0.2,
-    mean_component: float = 0.05,
-    covariance_intercept: float = 2.0,  # these units are on, mean units off
-    mean_intercept: float = -2.0,
-) -> Units:
+def _first_units(family, rng) -> Units:
     """Every covariance unit sees a factor of its own, and every factor is seen."""
+    factor_length = 0.2
+    mean_component = 0.05
+    covariance_intercept = 2.0  # these units are on, mean units off
+    mean_intercept = -2.0
     (n_factors, n_features), (_, n_covariance), (n_mean, _) = family.shapes[:3]
     factors = rng.standard_normal((n_factors, n_features))
     factors *= factor_length / np.linalg.norm(factors, axis=1, keepdims=True)
@@ -412,12 +407,3 @@ def _first_units(
         np.zeros(n_features),
         1.0,
     )
-
-
-def _spread(X) -> float:
-    spread = float(np.sqrt(np.mean((X - X.mean(axis=0)) ** 2)))
-    if not np.isfinite(spread):
-        raise ValueError(
-            "X must be small enough for the squares of its values to be finite: rescale it"
-        )
-    return spread if spread > 0 else 1.0

@@ -220,8 +220,9 @@ class MeanCovariancePath(CompiledDensityPath):
         return Mixture([Gaussian(base.center, 1 / first), *parts])
 
 
-def _check_sizes(units: Units, *, smallest_noise: float = 1e-50) -> None:
+def _check_sizes(units: Units) -> None:
     """Raise ValueError if a parameter is so large or small that log f can't be computed."""
+    smallest_noise = 1e-50
     for name, most in _LARGEST.items():
         largest = float(np.max(np.abs(getattr(units, name)), initial=0.0))
         if largest > most:

@@ -11,7 +11,7 @@ from scipy.special import digamma
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.sklearn import StrOptions
-from sklpf._utils.validation import at_least, check_fitted, check_parameter, check_vector
+from sklpf._utils.validation import at_least, check_components, check_fitted, check_vector
 from sklpf._utils.warnings import warn
 from sklpf.models._energy_based import CompiledFamily, EnergyBasedModel
 from sklpf.models.products._path import (
@@ -168,7 +168,7 @@ class ProductOfExperts(EnergyBasedModel):
         ValueError
             If a value is not finite, a shape does not fit, or the product has no normaliser.
         """
-        components = check_parameter(components, "components", dtype=np.float64, copy=True)
+        components = check_components(components)
         n_components, n_features = components.shape
         expert = "laplace" if exponents is None else "student_t"
         model = cls(**{"n_components": n_components, "expert": expert, **parameters})
@@ -184,13 +184,8 @@ class ProductOfExperts(EnergyBasedModel):
         return model
 
     # -- training
-    def _begin(
-        self,
-        X,
-        rng,
-        *,
-        strength=1.5,  # sum of the exponents, in n_features
-    ):
+    def _begin(self, X, rng):
+        strength = 1.5  # sum of the exponents, in n_features
         n_features = X.shape[1]
         n_components = n_features if self.n_components is None else self.n_components
         if self.algorithm == "ml" and n_components > n_features:
@@ -364,15 +359,11 @@ class ProductFamily(CompiledFamily):
             parts.append(-experts.exponents * (weights @ np.log1p(u**2)))
         return np.concatenate(parts)
 
-    def project(
-        self,
-        parameters: Array,
-        *,
-        smallest_closed_index: float = 0.5,  # of tails, that training allows where log Z is closed
-    ) -> Array:
+    def project(self, parameters: Array) -> Array:
         """Return parameters of a product with a normaliser: exponents that are too small are raised
         to a common one. Filters must span R^d, else none has.
         """
+        smallest_closed_index = 0.5  # of tails, that training allows where log Z is closed
         if not self.heavy or not np.all(np.isfinite(parameters)):
             return parameters
         experts = self.unpack(parameters)
@@ -411,25 +402,16 @@ class ProductFamily(CompiledFamily):
         return closed_log_partition(experts), np.concatenate(parts)
 
 
-def _whitening(
-    X,
-    n: int,
-    *,
-    smallest_variance: float = 1e-6,  # of a direction, of standardised columns
-    smallest_spread: float = 1e-90,  # of a column of X: of its inverse even products are numbers
-) -> Array:
+def _whitening(X, n: int) -> Array:
     """A matrix W with rows (x - mean) @ W of n principal components, of standardised columns, with
     unit variances.
 
     Directions without variance count as if they had a small one.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        spread = np.ptp(X, axis=0)
-        scale = X.std(axis=0)
-    if not np.all(np.isfinite(scale)):
-        raise ValueError(
-            "X must be small enough for the squares of its values to be finite: rescale it"
-        )
+    smallest_variance = 1e-6  # of a direction, of standardised columns
+    smallest_spread = 1e-90  # of a column of X: of its inverse even products are numbers
+    spread = np.ptp(X, axis=0)
+    scale = X.std(axis=0)
     if np.any((spread > 0) & (spread < smallest_spread)):
         raise ValueError(
             f"X has columns that vary by less than {smallest_spread:g}, of which squares vanish:"

@@ -146,14 +146,7 @@ def index_of_bases(filters: Array, exponents: Array) -> float:
     return float(2 * total - 1)
 
 
-def dependent_flats(
-    filters: Array,
-    exponents: Array,
-    width: float = 0.0,
-    *,
-    most_subsets: int = 1000,  # of experts that are looked at one by one
-    n_bases: int = 20,  # of R^d, that are looked at where subsets are more
-) -> Flats:
+def dependent_flats(filters: Array, exponents: Array, width: float = 0.0) -> Flats:
     """Return the flats of dependent filters.
 
     They are found from all sets of filters where these are few, else from the dependencies on some
@@ -169,6 +162,8 @@ def dependent_flats(
         A filter lies in a span if its distance from it is at most this: such experts stay as they
         are up to 1 / width scales of the density.
     """
+    most_subsets = 1000  # of experts that are looked at one by one
+    n_bases = 20  # of R^d, that are looked at where subsets are more
     d = filters.shape[1]
     groups = _parallel_groups(filters, width)
     lengths = np.linalg.norm(filters, axis=1)
@@ -444,13 +439,10 @@ def _alarms(far_out: TailIndex, near: dict[float, float]) -> tuple[Alarm, ...]:
     return ()
 
 
-def _check(
-    experts: Experts,
-    *,
+def _check(experts: Experts) -> None:
     # of which squares and products of a few are numbers, and of its inverse
-    smallest_filter: float = 1e-100,
-    largest_exponent: float = 1e12,
-) -> None:
+    smallest_filter = 1e-100
+    largest_exponent = 1e12
     n_components, d = experts.filters.shape
     largest = float(np.abs(experts.filters).max(initial=0.0))  # no float32, which has no 1e100
     if largest and not smallest_filter < largest < 1 / smallest_filter:

@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.utils import check_random_state, gen_batches
-from sklearn.utils.extmath import safe_sparse_dot
 
 from sklpf._utils.context import reporting
 from sklpf._utils.numbers import Array, Booleans, Integers
@@ -36,17 +35,14 @@ from sklpf._utils.validation import (
     Interval,
     as_float64,
     at_least,
-    base_means,
     check_fitted,
     check_option,
     check_parameter,
     check_vector,
     evenly_spaced,
-    named_by_model,
-    rows_without,
 )
 from sklpf.models._density_ratio_path import draws_of_both
-from sklpf.models._enumerable_path import BinaryUnits
+from sklpf.models._enumerable_path import BinaryUnits, binary_rows, given_means, means_of_base
 from sklpf.models._learning import all_or_nothing, check_goes_on, drawing_all_or_nothing
 from sklpf.models._missing import (
     KnownRows,
@@ -59,12 +55,13 @@ from sklpf.models._missing import (
     weighted_rows,
 )
 from sklpf.models.rbm._checkpoints_path import RBMRatioPath, RBMTrajectoryPath
-from sklpf.models.rbm._learning import Parameters, Trainer
+from sklpf.models.rbm._learning import Trainer
 from sklpf.models.rbm._monitor import ATTRIBUTES, Monitor, make_tracker, split, store_tracker
-from sklpf.models.rbm._path import RBMPath
+from sklpf.models.rbm._path import Parameters, RBMPath
 from sklpf.scoring import SCORING, LogLikelihoodMixin, Marginals, report
 from sklpf.training import train
 
+ROWS_AT_ONCE = 1024  # whose float64 inputs of the hidden layer are held
 _MOST_STARTS = 50  # rows, and chains, of training that are kept to look for regions
 
 
@@ -140,7 +137,6 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
             on[t, part.hidden] = states.hidden_means(shares, known.fields[t])
         return on
 
-    @named_by_model
     def impute(self, X, how: str | None = None, random_state=None) -> NDArray:
         """Fill in the values that are not known, given the known ones of the same row.
 
@@ -246,7 +242,6 @@ class RBM(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LogLikelihoodMixin,
 
     def _begins_stream(self) -> bool:
         """True if a call of `partial_fit` is the first; ValueError if it can't be made."""
-        self._validate_params()
         if self.learning_rate_schedule == "linear":
             raise ValueError(
                 "partial_fit does not know after how many updates a linear schedule should arrive"
@@ -296,7 +291,6 @@ class DiscreteRBM(RBM):
     }
 
     # -- training
-    @named_by_model
     @all_or_nothing
     @reporting
     def fit(self, X, y=None) -> Self:
@@ -327,7 +321,6 @@ class DiscreteRBM(RBM):
         ConvergenceWarning
             If the log-likelihood still scatters between the last passes.
         """
-        self._validate_params()
         X = self._training_rows(X, reset=True)
         check_columns_known(self._missing(X))
         rng = check_random_state(self.random_state)
@@ -346,7 +339,6 @@ class DiscreteRBM(RBM):
         trainer.store(self)
         return self
 
-    @named_by_model
     @all_or_nothing
     def partial_fit(self, X, y=None) -> Self:
         """Make one step of persistent contrastive divergence on X, one minibatch.
@@ -457,7 +449,7 @@ class DiscreteRBM(RBM):
         vars(model).update(fitted)
         dtype = components.dtype
         model._set_weights(components, visible.astype(dtype), hidden.astype(dtype))
-        model.visible_mean_ = _given_means(means, "visible_mean")
+        model.visible_mean_ = given_means(means, "visible_mean")
         model.path()
         if visible_mean is None:
             model.visible_mean_ = short_run_mean(model)
@@ -465,8 +457,7 @@ class DiscreteRBM(RBM):
 
     # -- units
     def _hidden_inputs(self, X) -> NDArray:
-        products = safe_sparse_dot(X, self.components_.T, dense_output=True)
-        return products + self.intercept_hidden_
+        return Parameters.of(self).hidden_fields(X)
 
     # -- missing values
     def _missing(self, X) -> Booleans | None:
@@ -485,7 +476,7 @@ class DiscreteRBM(RBM):
         units = self._visible_units
         if parameters is None:
             parameters = Parameters.of(self).astype(np.float64)
-        weights, visible_bias, hidden_bias = parameters
+        weights, visible_bias, _ = parameters
         layers = Layers(
             weights,
             visible_bias,
@@ -494,28 +485,22 @@ class DiscreteRBM(RBM):
             self._path_of_part,
         )
         values = units.without_missing(X)
-        fields = safe_sparse_dot(values, weights.T, dense_output=True) + hidden_bias
+        fields = parameters.hidden_fields(values)
         return KnownRows(layers, fields, values @ visible_bias, units.missing(X))
 
-    def _path_of_part(
-        self,
-        part,
-        fields,
-        *,
-        least_mean: float = 0.01,  # of the base's units
-    ) -> RBMPath:
+    def _path_of_part(self, part, fields) -> RBMPath:
         """The path to the RBM of one row's missing units, from independent units about as they are
         given the known ones.
         """
+        least_mean = 0.01  # of the base's units
         on = expit(fields + part.weights @ self.visible_mean_[part.visible])
         means = part.units.clipped_means(part.bias + on @ part.weights, least_mean)
         return RBMPath(part.weights, part.bias, fields, means, visible_units=part.units)
 
     def _rows_given(self, h, rng) -> NDArray:
-        inputs = h @ self.components_ + self.intercept_visible_
+        inputs = Parameters.of(self).visible_fields(h)
         return self._visible_units.codes(self._visible_units.draw(inputs, rng))
 
-    @named_by_model
     def conditional_proba(self, X, columns, states=None) -> Array:
         """Probabilities of the values of some columns given the others, such as those of a label
         that the model was fitted to beside its features (Larochelle & Bengio 2008).
@@ -621,12 +606,11 @@ class DiscreteRBM(RBM):
         path : RBMPath or RBMTrajectoryPath
         """
         check_fitted(self)
-        mean = base_means(base, self.visible_mean_)
         path = RBMPath(
             self.components_,
             self.intercept_visible_,
             self.intercept_hidden_,
-            mean if isinstance(base, str) else _given_means(mean, "base"),
+            means_of_base(base, self.visible_mean_),
             weights=weights,
             starts=self._starts(),
             visible_units=self._visible_units,
@@ -650,7 +634,7 @@ class DiscreteRBM(RBM):
         """
         if "_some_rows" not in self.__dict__:
             return None
-        inputs = self.h_samples_[:_MOST_STARTS] @ self.components_ + self.intercept_visible_
+        inputs = Parameters.of(self).visible_fields(self.h_samples_[:_MOST_STARTS])
         return np.concatenate([self._some_rows, self._visible_units.modes(inputs)])
 
     def _as_data(self, units) -> NDArray:
@@ -658,22 +642,15 @@ class DiscreteRBM(RBM):
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
         """log f of every row, the hidden units summed out, and which rows are binary."""
-        from sklpf.models.rbm._free_energy_kernels import softplus_sums
-
-        bias = self.intercept_visible_.astype(np.float64)
+        parameters = Parameters.of(self).astype(np.float64)
         values = np.empty(X.shape[0])
-        for rows, x, fields in hidden_fields(self, X):
-            softplus_sums(fields, values[rows])
-            values[rows] += safe_sparse_dot(x, bias)
+        for rows in gen_batches(X.shape[0], ROWS_AT_ONCE):
+            values[rows] = parameters.log_f(X[rows].astype(np.float64))
         return values, binary_rows(X)
 
-    def _ratio_path(
-        self,
-        other,
-        *,
-        n_draws=128,  # of each of two models, for every ladder
-    ):
+    def _ratio_path(self, other):
         """The path to another model of the same visible units, None for models of other kinds."""
+        n_draws = 128  # of each of two models, for every ladder
         if not isinstance(other, DiscreteRBM):
             return None
         same_units = np.array_equal(self._visible_units.starts, other._visible_units.starts)
@@ -688,8 +665,9 @@ class DiscreteRBM(RBM):
         return RBMRatioPath(a, b, draws_a, draws_b, visible_units=self._visible_units)
 
 
-def _all_values(sizes, *, most_states: int = 1 << 16) -> Array:
+def _all_values(sizes) -> Array:
     """All values of columns with so many values each, (n_states, n_columns)."""
+    most_states = 1 << 16
     n_states = np.prod(sizes, dtype=np.float64)
     if n_states > most_states:
         raise ValueError(
@@ -697,45 +675,6 @@ def _all_values(sizes, *, most_states: int = 1 << 16) -> Array:
             " columns, or give the states between which to decide"
         )
     return np.indices(tuple(sizes)).reshape(len(sizes), -1).T.astype(np.float64)
-
-
-def _given_means(
-    values: Array,
-    name: str,
-    *,
-    # Of given means; anything from 2e-5 to 0.01 made no difference to AIS on three MNIST
-    # RBMs.
-    smallest: float = 1e-3,
-) -> Array:
-    """Given means of the visible units, moved away from 0 and 1."""
-    if not np.all((values >= 0) & (values <= 1)):
-        raise ValueError(
-            f"{name} must hold means of the visible units, between 0 and 1; take them from the"
-            " training data"
-        )
-    return values.clip(smallest, 1 - smallest)
-
-
-# ---- rows
-def hidden_fields(
-    model,
-    X,
-    *,
-    rows_at_once=1024,  # of the float64 inputs of the hidden layer
-):
-    """Blocks of rows: (slice, rows as float64, input of the hidden units (n, n_components))."""
-    weights = model.components_.T.astype(np.float64)
-    bias = model.intercept_hidden_.astype(np.float64)
-    for rows in gen_batches(X.shape[0], rows_at_once):
-        x = X[rows].astype(np.float64)
-        yield rows, x, np.ascontiguousarray(safe_sparse_dot(x, weights, dense_output=True) + bias)
-
-
-def binary_rows(X) -> Booleans:
-    """Mask of the rows that hold nothing but 0 and 1, (n,)."""
-    if not sp.issparse(X):
-        return np.all((X == 0) | (X == 1), axis=1)
-    return rows_without(X, (X.data != 0) & (X.data != 1))
 
 
 def short_run_mean(model) -> Array:
@@ -749,8 +688,8 @@ def short_run_mean(model) -> Array:
     units = model._visible_units
     hidden = rng.random((100, len(parameters.components))) < 0.5
     for _ in range(20):
-        inputs = hidden @ parameters.components + parameters.intercept_visible
+        inputs = parameters.visible_fields(hidden)
         visible = units.draw(inputs, rng)
-        hidden = rng.random(hidden.shape) < parameters.hidden_means(visible)
+        hidden = rng.random(hidden.shape) < expit(parameters.hidden_fields(visible))
     mean = units.means(inputs).mean(axis=0, dtype=np.float64)
     return np.round(0.9 * mean + 0.1 * units.means(np.zeros(mean.shape)), 6)

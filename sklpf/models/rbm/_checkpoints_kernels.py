@@ -2,16 +2,15 @@
 to the next.
 """
 
-import functools
-import math
 from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._utils import random as _random
 from sklpf.kernels import (
+    ACCEPT,
     BORROWS,
-    SUMS,
+    FIRST,
+    SECOND,
     bits_of_one_chain,
     borrowing,
     draw_units,
@@ -21,12 +20,12 @@ from sklpf.kernels import (
 )
 from sklpf.kernels import _programs as programs
 from sklpf.kernels._random import chain_uniform
+from sklpf.models.rbm._path_kernels import log_sum, sum_positive
 
-_HIDDEN = np.int64(_random.FIRST)
-_VISIBLE = np.int64(_random.SECOND)
-_DRAW = np.int64(_random.ACCEPT)
+_HIDDEN = FIRST
+_VISIBLE = SECOND
+_DRAW = ACCEPT
 _RENEW_EVERY = 4  # sweeps
-_FOLDED = 512  # factors in [1, 2] whose product is far from overflow
 
 
 class Checkpoints(NamedTuple):
@@ -99,22 +98,6 @@ def _blend(ends, share, n, out):
         out[j] = low * ends[j] + high * ends[n + j]
 
 
-@functools.partial(borrowing, **SUMS)
-def _softplus_sum(ends, share, n, work):
-    """Sum over j of log(1 + e^x_j), x = (1 - share) ends[:n] + share ends[n:]."""
-    _blend(ends, share, n, work)
-    one = np.float32(1.0)
-    zero = np.float32(0.0)
-    total = 0.0
-    for start in range(0, n, _FOLDED):
-        product = 1.0
-        for j in range(start, min(start + _FOLDED, n)):
-            total += np.float64(max(work[j], zero))
-            product *= np.float64(one + exp32(-abs(work[j])))
-        total += math.log(product)
-    return total
-
-
 @borrowing
 def _log_f(model, state, c, beta, work):
     """log f_beta of one chain."""
@@ -126,7 +109,9 @@ def _log_f(model, state, c, beta, work):
 @borrowing
 def _log_f_between(inputs, linear, share, field):
     """log f of one chain, from its inputs and linear terms at the ends of a piece."""
-    softplus = _softplus_sum(inputs, share, inputs.shape[0] // 2, field)
+    n = inputs.shape[0] // 2
+    _blend(inputs, share, n, field)
+    softplus = sum_positive(field, n) + log_sum(field, n, 1.0)
     return (1.0 - share) * linear[0] + share * linear[1] + softplus
 
 

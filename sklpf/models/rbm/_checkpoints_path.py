@@ -18,8 +18,7 @@ from sklpf._utils.random import Stream
 from sklpf._utils.validation import as_float64, check_finite
 from sklpf.models._density_ratio_path import N_GROUPS, draw_alarms
 from sklpf.models._enumerable_path import BinaryUnits, binary_units
-from sklpf.models.rbm._learning import Parameters
-from sklpf.models.rbm._path import RBMPath
+from sklpf.models.rbm._path import Parameters, RBMPath
 from sklpf.partition import ParallelTempering
 from sklpf.paths import KernelPath, check_ladder, read_only
 from sklpf.uncertainty import between_groups
@@ -160,9 +159,9 @@ class RBMTrajectoryPath(CheckpointsPath):
         ladder: ArrayLike = (0.0, 1.0),
     ):
         logits = target.logits[0]
-        hidden = target.intercept_hidden
-        last = Parameters(target.components, target.intercept_visible, hidden).as_one()
-        first = Parameters(0 * target.components, logits, 0 * hidden).as_one()
+        last = target.parameters.as_one()
+        first = np.zeros_like(last)
+        first[-1, :-1] = logits
         checkpoints = as_float64(checkpoints, "checkpoints")
         if checkpoints.ndim != 3 or checkpoints.shape[1:] != last.shape:
             raise ValueError(
@@ -317,9 +316,7 @@ class RBMRatioPath(CheckpointsPath):
 
 
 # ---- two models side by side
-def match_units(
-    weights_a: NDArray, weights_b: NDArray, variance: NDArray, *, least_alike: float = 0.5
-) -> Integers:
+def match_units(weights_a: NDArray, weights_b: NDArray, variance: NDArray) -> Integers:
     """Return pairs of hidden units (n, 2) of two models that do nearly the same at visible units of
     a given variance.
 
@@ -327,6 +324,7 @@ def match_units(
     the pairs are alike by as much above 1/2 as they can be, weighted by their variance (an
     assignment problem).
     """
+    least_alike = 0.5
     covariance = (weights_a * variance) @ weights_b.T
     var_a, var_b = ((w * variance * w).sum(axis=1) for w in (weights_a, weights_b))
     gain = covariance - least_alike / 2 * (var_a[:, np.newaxis] + var_b)

@@ -2,12 +2,11 @@
 and of all states of one layer.
 """
 
-import functools
 import math
 
 import numpy as np
 
-from sklpf.kernels import SUMS, exp64, inlined, njit, softplus_sum
+from sklpf.kernels import exp64, inlined, njit, softplus_sum, summing
 
 _ROWS_IN_CACHE = 16
 
@@ -85,7 +84,7 @@ def pseudo_log_likelihood(by_visible, visible_bias, X, fields, out):
             out[r] += _log_sigmoid(here - change * visible_bias[i] - softplus_sum(flipped, 1.0))
 
 
-@functools.partial(inlined, **SUMS)
+@summing
 def _log_sum_exp(x, first, last):
     """log of the sum of exp(x_i) over first <= i < last."""
     largest = x[first]
@@ -112,8 +111,8 @@ def _log_sum_of_layer(field, starts):
 
 @njit
 def enumerate_states(rows, unit_bias, field, starts, prefix, n_low, out):
-    """Log weights of the 2^n_low states whose upper bits are `prefix`, in Gray-code order of the
-    lower bits.
+    """Write log weights of the 2^n_low states whose upper bits are `prefix` to out, that of the
+    lower bits i to out[i]. Each differs from the one before it, in Gray-code order, by one bit.
 
     A state s of the enumerated layer weighs unit_bias @ s + sum_i log(1 + exp(field_i + (s @
     rows)_i)); rows is (n_units, n_other). Where the other layer is in groups, starts[g] <= i <
@@ -140,4 +139,4 @@ def enumerate_states(rows, unit_bias, field, starts, prefix, n_low, out):
         row = rows[bit]
         for i in range(n_other):
             field[i] += sign * row[i]
-        out[code] = linear + _log_sum_of_layer(field, starts)
+        out[code ^ (code >> 1)] = linear + _log_sum_of_layer(field, starts)

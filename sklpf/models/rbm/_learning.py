@@ -11,8 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
-from scipy.special import expit
 from sklearn.utils import gen_batches
 
 from sklpf._utils.layout import LANES, aligned_zeros, padded
@@ -22,6 +20,7 @@ from sklpf._utils.random import draw_seed, stream_key
 from sklpf.models._enumerable_path import BinaryUnits
 from sklpf.models._learning import same_values
 from sklpf.models._missing import Completion
+from sklpf.models.rbm._path import Parameters
 from sklpf.training import RunningAverage, check_not_diverged
 
 _VALUES_AT_ONCE = 1 << 24  # of X whose non-zero values are listed at a time
@@ -31,51 +30,6 @@ _WORK_OF_PART = 1 << 25
 _MOST_PARTS = 8  # whose sums are added up
 _FIRST = 10  # updates before the first look at a trajectory
 _N_CHAINS = 100  # of a trajectory
-
-
-class Parameters(NamedTuple):
-    """Weights and biases."""
-
-    components: NDArray[np.floating]  # (J, M)
-    intercept_visible: NDArray[np.floating]  # (M,)
-    intercept_hidden: NDArray[np.floating]  # (J,)
-
-    @classmethod
-    def of(cls, model) -> Parameters:
-        """Those of a fitted model."""
-        return cls(model.components_, model.intercept_visible_, model.intercept_hidden_)
-
-    def copy(self) -> Parameters:
-        """Copies of all arrays."""
-        return Parameters(*(part.copy() for part in self))
-
-    def astype(self, dtype) -> Parameters:
-        """All arrays, C-contiguous, of a type."""
-        return Parameters(*(np.array(part, dtype=dtype, order="C") for part in self))
-
-    def hidden_means(self, v) -> NDArray:
-        """Probabilities of the hidden units given visible ones, (n, J)."""
-        return expit(v @ self.components.T + self.intercept_hidden)
-
-    def gibbs(self, h, rng, units: BinaryUnits) -> tuple[Array32, Array32]:
-        """Visible units drawn given hidden ones, and hidden ones given these, (n, M) and (n, J)."""
-        inputs = h @ self.components + self.intercept_visible
-        v = units.draw(inputs, rng, dtype=np.float32).astype(np.float32)
-        mean = self.hidden_means(v)
-        return v, (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
-
-    def log_f(self, v) -> Array:
-        """log f of rows v, (n,)."""
-        from sklpf.models.rbm._free_energy_kernels import softplus_sums
-
-        softplus = np.empty(len(v))
-        softplus_sums((v @ self.components.T + self.intercept_hidden).astype(np.float64), softplus)
-        return v @ self.intercept_visible.astype(np.float64) + softplus
-
-    def as_one(self) -> NDArray:
-        """All parameters in one array (J + 1, M + 1), with 0 in the corner."""
-        visible = np.append(self.intercept_visible, 0)
-        return np.vstack([np.c_[self.components, self.intercept_hidden], visible])
 
 
 def zeros(n_rows: int, n_columns: int) -> Array32:
@@ -300,6 +254,7 @@ def _block(chains, n_rows: int, n_visible: int, n_hidden: int, n_parts: int, n_t
     """The kernel's work space for chains, as many rows of data and units, and its team of
     threads.
     """
+    from sklpf.kernels import layer
     from sklpf.kernels._teams import team
     from sklpf.models.rbm._learning_kernels import PANEL, Block
 
@@ -315,7 +270,9 @@ def _block(chains, n_rows: int, n_visible: int, n_hidden: int, n_parts: int, n_t
         fields=fields,
         hidden=alone,
         width=padded(n_hidden),
-        chains=_only(_layer(1, len(chains), n_hidden, chains, n_hidden)),
+        chains=layer(len(chains), n_hidden + LANES)._replace(
+            units=chains, off=np.zeros(n_hidden, np.uint8)
+        ),
         by_unit=_layer(
             n_threads, PANEL, n_rows, _by_part(zeros(n_threads * PANEL, n_rows), n_threads), n_rows
         ),
@@ -342,12 +299,6 @@ def _layer(n_layers: int, n_rows: int, most: int, units, n_units: int):
         units,
         np.zeros(n_units, np.uint8),
     )
-
-
-def _only(layers):
-    """The only one of one layer."""
-    indices, factors, counts, units, off = layers
-    return type(layers)(indices[0], factors[0], counts[0], units, off)
 
 
 def _by_part(rows, n_parts: int):
@@ -426,27 +377,18 @@ class Trajectory:
         """Number of updates after which the next look is due."""
         return self.next_look - self.n_updates
 
-    def after(
-        self,
-        n: int,
-        trainer,
-        *,
-        growth: float = 1.1,  # of the number of updates from look to look
-    ) -> Trajectory:
+    def after(self, n: int, trainer) -> Trajectory:
         """Return what is kept after n further updates, at most as many as until the next look."""
+        growth = 1.1  # of the number of updates from look to look
         now = replace(self, n_updates=self.n_updates + n)
         if now.n_until_look:
             return now
         next_look = max(now.n_updates + 1, int(growth * now.n_updates))
         return replace(now, next_look=next_look)._look(trainer.parameters)
 
-    def _look(
-        self,
-        parameters: Parameters,
-        *,
-        least_acceptance: float = 0.5,  # of swaps between neighbours, unless training jumps
-        n_sweeps: int = 5,  # of the chains at each look
-    ) -> Trajectory:
+    def _look(self, parameters: Parameters) -> Trajectory:
+        least_acceptance = 0.5  # of swaps between neighbours, unless training jumps
+        n_sweeps = 5  # of the chains at each look
         rng = np.random.default_rng([self.seed, self.n_updates])
         h = self.h
         for _ in range(n_sweeps):
@@ -463,14 +405,11 @@ class Trajectory:
         rejections = *self.rejections, 1 - acceptance(last, self.latest)
         return replace(now, kept=(*self.kept, self.latest), rejections=rejections)
 
-    def to_path(
-        self,
-        *,
-        smallest_piece: float = 0.02,  # rejection rate that a piece of the path has at least
-    ) -> tuple[Array32, Array]:
+    def to_path(self) -> tuple[Array32, Array]:
         """Return the checkpoints (C, J + 1, M + 1), weights with biases below and beside them, and
         their betas (C,), so that levels at equal distances reject about equally often.
         """
+        smallest_piece = 0.02  # rejection rate that a piece of the path has at least
         rejections = *self.rejections, 1 - acceptance(self.kept[-1], self.latest)
         lengths = np.cumsum(np.maximum(rejections, smallest_piece))
         parameters = np.stack([point.parameters.as_one() for point in self.kept])

@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._utils import random as _random
 from sklpf.kernels import (
     BORROWS,
+    FIRST,
+    SECOND,
     WIDE,
     Layer,
     add_layer,
@@ -27,10 +28,8 @@ from sklpf.kernels import (
 )
 from sklpf.kernels._teams import wait_for_all
 
-# draws of each layer; typed, since numba compiles a function anew for each literal number that it
-# is given
-_HIDDEN = np.int64(_random.FIRST)
-_VISIBLE = np.int64(_random.SECOND)
+_HIDDEN = FIRST
+_VISIBLE = SECOND
 _A_PART = np.int64(256)  # between the purposes of draws of two parts of the visible units
 PANEL = 128  # visible units whose weights are transposed at a time, and stay in the cache
 

@@ -9,12 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import expit
+from sklearn.utils import gen_batches
 
 from sklpf._utils.numbers import Array
 from sklpf._utils.validation import SparseInput, evenly_spaced
 from sklpf._utils.warnings import warn
-from sklpf.models._enumerable_path import NOT_BINARY
-from sklpf.models.rbm._base import DiscreteRBM, binary_rows, hidden_fields
+from sklpf.models._enumerable_path import NOT_BINARY, binary_rows
+from sklpf.models.rbm._base import ROWS_AT_ONCE, DiscreteRBM
+from sklpf.models.rbm._path import Parameters
 
 _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite
 
@@ -229,14 +231,9 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
         return units.astype(self.components_.dtype)
 
     # -- steps of training
-    def _training_rows(
-        self,
-        X,
-        reset,
-        *,
-        rounding=1e-6,  # of values scaled to [0, 1]
-    ):
+    def _training_rows(self, X, reset):
         """X validated, with a warning if values lie outside [0, 1] by more than rounding."""
+        rounding = 1e-6  # of values scaled to [0, 1]
         X = self._validate(X, reset=reset)
         values = X.data if sp.issparse(X) else X
         if np.any((values < -rounding) | (values > 1 + rounding)):
@@ -246,15 +243,10 @@ class BernoulliRBM(SparseInput, DiscreteRBM):
             )
         return X
 
-    def _report(
-        self,
-        trainer,
-        iteration,
-        *,
-        # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
-        most_work: float = 1e8,
-    ) -> str:
+    def _report(self, trainer, iteration) -> str:
         """The line that `verbose` prints after a pass: the pseudo-likelihood of some rows."""
+        # units times weights of the pseudo-likelihood that verbose prints, about 0.1 s
+        most_work = 1e8
         trainer.store(self)
         X = trainer.X
         n_rows = max(10, int(most_work / (self.components_.size * X.shape[1])))
@@ -266,13 +258,16 @@ def pseudo_log_likelihood(model, X) -> Array:
     """The sum over visible units of log p(x_i | all other units of x) of every row, (n,)."""
     from sklpf.models.rbm import _free_energy_kernels as kernels
 
-    by_visible = np.array(model.components_.T, dtype=np.float64, order="C")
-    bias = model.intercept_visible_.astype(np.float64)
+    parameters = Parameters.of(model).astype(np.float64)
+    by_visible = np.ascontiguousarray(parameters.components.T)
+    bias = parameters.intercept_visible
     out = np.empty(X.shape[0])
     most = int(_LARGEST_EXPONENT / max(np.abs(by_visible).max(), 1e-3))
     turned = (np.exp(by_visible), np.exp(-by_visible)) if most > 0 else None
-    for rows, x, fields in hidden_fields(model, X):
-        x = x.toarray() if sp.issparse(x) else np.array(x, order="C")
+    for rows in gen_batches(X.shape[0], ROWS_AT_ONCE):
+        x = X[rows].toarray() if sp.issparse(X) else X[rows]
+        x = np.array(x, dtype=np.float64, order="C")
+        fields = parameters.hidden_fields(x)
         if turned and np.all((x == 0) | (x == 1)):
             kernels.pseudo_log_likelihood_binary(
                 *turned, bias, x, expit(-fields), expit(fields), most, out[rows]

@@ -18,8 +18,8 @@ from sklpf._utils.parallel import equal_parts, one_blas_thread, run_tasks, task_
 from sklpf._utils.validation import evenly_spaced
 from sklpf._utils.warnings import warn
 from sklpf.models._missing import log_sums
-from sklpf.models.rbm._learning import Parameters, Trainer
-from sklpf.models.rbm._path import RBMPath
+from sklpf.models.rbm._learning import Trainer
+from sklpf.models.rbm._path import Parameters, RBMPath
 from sklpf.training import EarlyStopping, LogPartitionTracker
 
 _N_ROWS = 200  # of the data, and chains for the model
@@ -34,13 +34,7 @@ ATTRIBUTES = (
 )
 
 
-def log_likelihood_scatter(
-    passes: Sequence[Parameters],
-    model,
-    trainer,
-    *,
-    n_sweeps: int = 2,  # of the chains at each pass; 5, and 20 of 2000 chains, give the same
-) -> float:
+def log_likelihood_scatter(passes: Sequence[Parameters], model, trainer) -> float:
     """Standard deviation of the log-likelihood around its trend over consecutive passes.
 
     log f_b - log f_a is averaged over rows of the data; log Z_b - log Z_a is about its average over
@@ -60,6 +54,7 @@ def log_likelihood_scatter(
     scatter : float
         In nats per row; NaN for fewer than three passes, as two have no scatter around a trend.
     """
+    n_sweeps = 2  # of the chains at each pass; 5, and 20 of 2000 chains, give the same
     if len(passes) < 3:
         return np.nan
     h = np.resize(trainer.h, (_N_ROWS, trainer.h.shape[1])).astype(np.float32)
@@ -92,19 +87,13 @@ def _some_rows(trainer) -> Array32:
     return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float32)
 
 
-def warn_of_scatter(
-    scatter: float,
-    model,
-    parameters: Parameters,
-    trainer,
-    *,
-    # two half-widths of the 95 % interval of a score of as many rows, in standard errors
-    most_scatter: float = 3.92,
-    negligible: float = 0.01,  # nats a row, where rows that are alike have no sampling error
-) -> None:
+def warn_of_scatter(scatter: float, model, parameters: Parameters, trainer) -> None:
     """Warn that training has not settled, if the log-likelihood scatters between passes by more
     than the sampling error of a score of as many rows as those of training.
     """
+    # two half-widths of the 95 % interval of a score of as many rows, in standard errors
+    most_scatter = 3.92
+    negligible = 0.01  # nats a row, where rows that are alike have no sampling error
     rows = _some_rows(trainer)
     if not scatter > negligible or len(rows) < 2:
         return
@@ -144,20 +133,17 @@ def split(model, X, rng) -> tuple[Any, Any]:
 
 
 def make_tracker(
-    model,
-    n_rows: int,
-    before: LogPartitionTracker | None = None,
-    *,
-    moves_per_row: float = 0.25,
-    moves_per_batch: float = 1.5,
-    # weights times moves of a particle that a pass may cost anyway, 0.02 s
-    work_per_pass: float = 8e8,
+    model, n_rows: int, before: LogPartitionTracker | None = None
 ) -> LogPartitionTracker:
     """The tracker of a model that sees `n_rows` rows in a pass, which may go on from where another
     one stands.
 
     It draws nothing from the model's generator.
     """
+    moves_per_row = 0.25
+    moves_per_batch = 1.5
+    # weights times moves of a particle that a pass may cost anyway, 0.02 s
+    work_per_pass = 8e8
     method = model.track_log_partition or "particles"
     n_moves = n_rows * (moves_per_row + moves_per_batch / min(model.batch_size, n_rows))
     tracker = LogPartitionTracker(
@@ -173,10 +159,8 @@ def _mean_log_f(model, X, path) -> float:
     """Mean log f of rows by the path of a model on its way, summed over missing values."""
     missing = model._missing(X)
     if missing is None:
-        levels = np.full(len(X), len(path.ladder) - 1)
-        return float(np.mean(path.log_f(path.state_from_rows(X), levels)))
-    parameters = path.components, path.intercept_visible, path.intercept_hidden
-    log_f, too_many, _ = log_sums(model._known(X[~missing.all(axis=1)], parameters))
+        return float(np.mean(path.parameters.log_f(X)))
+    log_f, too_many, _ = log_sums(model._known(X[~missing.all(axis=1)], path.parameters))
     if len(too_many):
         raise ValueError(
             "early_stopping sums over the missing values (NaN) of rows after every pass, and some"
@@ -197,14 +181,8 @@ class Monitor:
         Rows of a pass.
     """
 
-    def __init__(
-        self,
-        model,
-        X_validation,
-        n_rows: int,
-        *,
-        n_passes: int = 5,  # that are compared
-    ):
+    def __init__(self, model, X_validation, n_rows: int):
+        n_passes = 5  # that are compared
         self.tracker: LogPartitionTracker | None = None
         self.stopping: EarlyStopping | None = None
         self.last_passes: deque[Parameters] = deque(maxlen=n_passes)

@@ -9,8 +9,9 @@ import functools
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, softmax
+from sklearn.utils.extmath import safe_sparse_dot
 
 from sklpf._utils.layout import aligned_zeros
 from sklpf._utils.limits import LOG_2
@@ -34,6 +35,55 @@ _WEIGHTS_IN_CACHE = 1_000_000
 # Of a base that covers regions.
 _SMALLEST_MEAN = 0.01
 _LEAST_SHARE = 0.05
+
+
+class Parameters(NamedTuple):
+    """Weights and biases."""
+
+    components: NDArray[np.floating]  # (J, M)
+    intercept_visible: NDArray[np.floating]  # (M,)
+    intercept_hidden: NDArray[np.floating]  # (J,)
+
+    @classmethod
+    def of(cls, model) -> Parameters:
+        """Those of a fitted model."""
+        return cls(model.components_, model.intercept_visible_, model.intercept_hidden_)
+
+    def copy(self) -> Parameters:
+        """Copies of all arrays."""
+        return Parameters(*(part.copy() for part in self))
+
+    def astype(self, dtype) -> Parameters:
+        """All arrays, C-contiguous, of a type."""
+        return Parameters(*(np.array(part, dtype=dtype, order="C") for part in self))
+
+    def hidden_fields(self, v) -> NDArray:
+        """Inputs of the hidden units by visible ones, dense or sparse, (n, J)."""
+        products = safe_sparse_dot(v, self.components.T, dense_output=True)
+        return products + self.intercept_hidden
+
+    def visible_fields(self, h) -> NDArray:
+        """Inputs of the visible units by hidden ones, (n, M)."""
+        return h @ self.components + self.intercept_visible
+
+    def gibbs(self, h, rng, units: BinaryUnits) -> tuple[Array32, Array32]:
+        """Visible units drawn given hidden ones, and hidden ones given these, (n, M) and (n, J)."""
+        v = units.draw(self.visible_fields(h), rng).astype(np.float32)
+        mean = expit(self.hidden_fields(v))
+        return v, (rng.random(mean.shape, dtype=np.float32) < mean).astype(np.float32)
+
+    def log_f(self, v) -> Array:
+        """log f of rows v, dense or sparse, the hidden units summed out, (n,), in nats."""
+        from sklpf.models.rbm._free_energy_kernels import softplus_sums
+
+        softplus = np.empty(v.shape[0])
+        softplus_sums(np.ascontiguousarray(self.hidden_fields(v), np.float64), softplus)
+        return v @ self.intercept_visible.astype(np.float64) + softplus
+
+    def as_one(self) -> NDArray:
+        """All parameters in one array (J + 1, M + 1), with 0 in the corner."""
+        visible = np.append(self.intercept_visible, 0)
+        return np.vstack([np.c_[self.components, self.intercept_hidden], visible])
 
 
 class RBMState(NamedTuple):
@@ -92,7 +142,6 @@ class RBMPath(PathWithRegions):
 
     base_is_ours = False  # models set True where they have chosen it
     _kernels = "sklpf.models.rbm._path_kernels"
-    _in_gray_code = True
     _rounding = float(np.finfo(np.float32).eps) / 2  # of the fields
     _work_per_segment = 3e10  # multiplications by a weight
 
@@ -285,11 +334,14 @@ class RBMPath(PathWithRegions):
 
     def _region_starts(self, rng) -> RBMState:
         """Random rows, rows drawn given that one hidden unit is on alone, and `starts`."""
-        rows = [self._random_rows(rng), self._rows_of_units(rng), self.starts]
-        return self.state_from_rows(np.concatenate(rows))
+        random = self._random_rows(rng)
+        n_hidden = len(self.components)
+        alone = np.eye(n_hidden)[rng.permutation(n_hidden)[:N_CENTRES]]
+        of_units = self._rows_given(alone, rng)
+        return self.state_from_rows(np.concatenate([random, of_units, self.starts]))
 
     def _inputs(self, state) -> Array:
-        return self._visible_fields(state.h)
+        return self.parameters.visible_fields(state.h)
 
     def with_regions(self, regions: Regions) -> RBMPath:
         """Return the path to the same RBM from a mixture of this base and of independent units at
@@ -310,8 +362,8 @@ class RBMPath(PathWithRegions):
         RBMPath
             Half of its base is this one's.
         """
-        on = expit(self._hidden_fields(regions.centres))
-        means = self.visible_units.clipped_means(self._visible_fields(on), _SMALLEST_MEAN)
+        on = expit(self.parameters.hidden_fields(regions.centres))
+        means = self.visible_units.clipped_means(self.parameters.visible_fields(on), _SMALLEST_MEAN)
         log_masses = log_mean_exp(regions.log_masses, axis=1)
         shares = np.maximum(softmax(log_masses), _LEAST_SHARE)
         weights = 0.5 * np.r_[np.exp(self.log_weights), shares / shares.sum()]
@@ -336,16 +388,9 @@ class RBMPath(PathWithRegions):
         hidden = rng.random((n_half, len(self.components))) < 0.5
         return np.concatenate([visible, self._rows_given(hidden, rng)])
 
-    def _rows_of_units(self, rng):
-        """Rows drawn given that one hidden unit is on, of at most as many units as there are
-        centres.
-        """
-        alone = rng.permutation(len(self.components))[:N_CENTRES]
-        return self._rows_given(np.eye(len(self.components))[alone], rng)
-
     def _rows_given(self, hidden, rng):
         """A visible row for each row of hidden units."""
-        return self.visible_units.draw(self._visible_fields(hidden), rng)
+        return self.visible_units.draw(self.parameters.visible_fields(hidden), rng)
 
     def draw_conditional(self, centres: RBMState, rng: np.random.Generator) -> RBMState:
         """Return chains whose visible units are drawn given the hidden ones of each centre; hidden
@@ -364,17 +409,13 @@ class RBMPath(PathWithRegions):
     def _random_chains(self, rng) -> RBMState:
         return self.state_from_rows(self._random_rows(rng))
 
-    def _hidden_fields(self, visible):
-        """Inputs of the hidden units."""
-        return np.asarray(visible, dtype=np.float64) @ self.components.T + self.intercept_hidden
+    @property
+    def parameters(self) -> Parameters:
+        """Weights and biases of the target."""
+        return Parameters(self.components, self.intercept_visible, self.intercept_hidden)
 
     def _log_f_of_rows(self, v):
-        """log f(v) of rows of visible units in double precision."""
-        return v @ self.intercept_visible + np.logaddexp(0, self._hidden_fields(v)).sum(axis=1)
-
-    def _visible_fields(self, hidden):
-        """Inputs of the visible units."""
-        return np.asarray(hidden, dtype=np.float64) @ self.components + self.intercept_visible
+        return self.parameters.log_f(v)
 
     # -- exact enumeration
     @property

@@ -10,17 +10,17 @@ Of a base that is a mixture of K products q_k, log f is that of the path from q_
 the others add: hidden_field then has a further column for each of these, log q_k(v) - log q_0(v).
 """
 
-import functools
 import math
 from typing import NamedTuple
 
 import numpy as np
 
-from sklpf._utils import random as _random
 from sklpf._utils.limits import LOG_2
 from sklpf.kernels import (
+    ACCEPT,
     BORROWS,
-    SUMS,
+    FIRST,
+    SECOND,
     add_layer,
     bits_of_one_chain,
     borrowing,
@@ -28,19 +28,18 @@ from sklpf.kernels import (
     draw_categories,
     exp32,
     implements,
-    inlined,
     layer,
     njit,
+    summing,
     uniform,
 )
 from sklpf.kernels import _programs as programs
 from sklpf.kernels._random import chain_uniform
 
-# draws of each layer and of the part of the base; typed, since numba compiles a function anew for
-# each literal number that it is given
-_HIDDEN = np.int64(_random.FIRST)
-_VISIBLE = np.int64(_random.SECOND)
-_PART = np.int64(_random.ACCEPT)
+# draws of each layer, and of the part of the base
+_HIDDEN = FIRST
+_VISIBLE = SECOND
+_PART = ACCEPT
 _REFRESH = 256
 _FACTORS = 512  # of 1 to 2, whose product is a float64
 _FACTORS32 = 64  # whose product is a float32
@@ -156,14 +155,6 @@ def _draw_layer(
     add_layer(other_field, rows, products)
 
 
-@inlined
-def _unit_scratch(n_chains, largest):
-    bits = np.empty(largest + 4, np.uint32)
-    drawn = np.empty(largest, np.uint8)
-    inputs = np.empty(largest, np.float32)
-    return bits, drawn, inputs, layer(n_chains, largest)
-
-
 @njit
 def refresh_field(units, bias, rows, field):
     """Sum the field of one layer anew from the units of the other."""
@@ -175,8 +166,8 @@ def refresh_field(units, bias, rows, field):
 
 
 # ---- log densities
-@functools.partial(borrowing, **SUMS)
-def _sum_positive(field, n):
+@summing
+def sum_positive(field, n):
     """Sum of max(g, 0) over hidden units."""
     zero = np.float32(0.0)
     positive = 0.0
@@ -189,8 +180,8 @@ def _sum_positive(field, n):
     return positive
 
 
-@functools.partial(borrowing, **SUMS)
-def _log_sum(field, n, beta):
+@summing
+def log_sum(field, n, beta):
     """Sum of log(1 + e^(-beta |g|)) over hidden units.
 
     A product of factors, each in [1, 2], needs one logarithm.
@@ -210,7 +201,7 @@ def _log_sum(field, n, beta):
     return total
 
 
-@functools.partial(borrowing, **SUMS)
+@summing
 def _sum_on(h, field, n):
     """Sum of the inputs of the hidden units that are on."""
     total = 0.0
@@ -226,7 +217,7 @@ def _slope(model, state, c):
     """
     field = state.hidden_field[c]
     n = state.h.shape[1]
-    of_hidden = _sum_on(state.h[c], field, n) if model.joint else _sum_positive(field, n)
+    of_hidden = _sum_on(state.h[c], field, n) if model.joint else sum_positive(field, n)
     return np.float64(field[n]) + model.base_constant + of_hidden
 
 
@@ -235,11 +226,11 @@ def _bend(model, state, c, beta):
     """Part of log f of chain c that is not linear in beta."""
     field = state.hidden_field[c]
     n = state.h.shape[1]
-    of_hidden = 0.0 if model.joint else _log_sum(field, n, beta)
+    of_hidden = 0.0 if model.joint else log_sum(field, n, beta)
     return of_hidden + _log_base_ratio(model.log_weights, field, n, beta)
 
 
-@functools.partial(borrowing, **SUMS)
+@summing
 def _marginal_derivatives(field, n, beta):
     """Sums over hidden units of d/dbeta log(1 + e^(beta g)) = g sigma(beta g) and of g^2 sigma (1 -
     sigma).
@@ -263,8 +254,12 @@ def _marginal_derivatives(field, n, beta):
 def _scratch(model, state):
     n_chains, n_visible = state.v.shape
     n_hidden = state.h.shape[1]
-    work = _unit_scratch(n_chains, max(n_visible, n_hidden))
-    return work, np.empty(n_hidden, np.float32), np.empty(n_hidden, np.float32)
+    largest = max(n_visible, n_hidden)
+    bits = np.empty(largest + 4, np.uint32)
+    drawn = np.empty(largest, np.uint8)
+    inputs = np.empty(largest, np.float32)
+    of_units = (bits, drawn, inputs, layer(n_chains, largest))
+    return of_units, np.empty(n_hidden, np.float32), np.empty(n_hidden, np.float32)
 
 
 @implements(programs.sweep, PathArrays, **BORROWS)
@@ -343,7 +338,7 @@ def _log_ladder(model, state, c, ladder, work, out):
         out[k] += _log_base_ratio(model.log_weights, field, n, ladder[k])
 
 
-@functools.partial(borrowing, **SUMS)
+@summing
 def _add_log_sums(field, n, ladder, powers, ratios, out):
     """Add the sum of log(1 + e^(-beta_k |g_j|)) at every level; the powers are carried from level
     to level by multiplication.

@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklpf._utils.context import Budget, BudgetSpent, current_budget, report, within
 from sklpf._utils.random import seeded
 from sklpf._utils.validation import POSITIVE
+from sklpf._utils.warnings import warn
 from sklpf.partition._base import (
     BUDGET,
     SAMPLING,
@@ -109,7 +110,8 @@ class UntilTrusted(PartitionEstimator):
     `AdaptiveSMC`, ``result_.diagnostics["smallest_basin"]`` is the smallest basin of attraction,
     as a share of the points where climbs begin, that one of them meets with a probability of 95 %.
 
-    An estimator that ends with an error is passed over; if all do, the first error is raised.
+    An estimator that ends with an error is passed over, with a warning; if all do, the first error
+    is raised.
 
     Examples
     --------
@@ -192,7 +194,7 @@ class UntilTrusted(PartitionEstimator):
         if self._given_draws is not None:
             self._given_draws = posterior_draws(self._given_draws, path, seed)
         attempts: list[PartitionResult] = []
-        errors: list[Exception] = []
+        errors: list[tuple[str, Exception]] = []
         cheaper = getattr(path, "cheaper_path", None)
         ways = [path] if cheaper is None else [cheaper, path]
         starts = [functools.cache(functools.partial(self._start, way, seed)) for way in ways]
@@ -202,8 +204,7 @@ class UntilTrusted(PartitionEstimator):
                     self._attempt(estimator, start, path, seeded(seed).of("attempt", place).seed)
                 )
             except Exception as error:  # of what it needs, or a user's function; others may not
-                errors.append(error)
-                report(functools.partial("{} failed: {}".format, type(estimator).__name__, error))
+                errors.append((type(estimator).__name__, error))
                 continue
             last = attempts[-1]
             if not hasattr(estimator, "verbose"):  # which then says it itself
@@ -211,7 +212,9 @@ class UntilTrusted(PartitionEstimator):
             if self._is_enough(last) or budget.is_spent:
                 break
         if not attempts:
-            raise errors[0]
+            raise errors[0][1]
+        for name, failure in errors:
+            warn(f"{name} failed, and other estimators were tried: {failure!r}")
         self.attempts_ = attempts
         result = self._of_all(attempts, "late attempts" if budget.is_spent else "attempts")
         if budget.n:
@@ -225,19 +228,14 @@ class UntilTrusted(PartitionEstimator):
         few_dimensions: int = 20,  # beyond which exploring loses modes, and gradients are needed
     ) -> list[PartitionEstimator]:
         if self.estimators is not None:
-            if not isinstance(self.estimators, Iterable):
+            estimators: Any = self.estimators
+            given = list(estimators) if isinstance(estimators, Iterable) else []
+            if not given or not all(isinstance(each, PartitionEstimator) for each in given):
                 raise TypeError(
-                    f"estimators must be a list, such as [{self.estimators!r:.60}], or None, got"
-                    f" {self.estimators!r:.60}"
+                    "estimators must be a list of at least one estimator of log Z, such as"
+                    f" [AIS()], or None, got {self.estimators!r:.80}"
                 )
-            for each in self.estimators:
-                if not isinstance(each, PartitionEstimator):
-                    raise TypeError(
-                        f"estimators must be estimators of log Z, such as AIS(), got {each!r:.80}"
-                    )
-            if not list(self.estimators):
-                raise ValueError("estimators must hold at least one, got none; None chooses them")
-            return list(self.estimators)
+            return given
         bridges: list[PartitionEstimator] = []
         if self._given_draws is not None:
             bridges = [BridgeSampling(), BridgeSampling(proposal="mixture")]

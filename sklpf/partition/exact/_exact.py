@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -100,9 +101,10 @@ def check_enumerable(path) -> None:
     """Raise unless the path can be enumerated, with the cost in the message."""
     require(path, "enumerate_block", "Exact")
     if path.log2_states > MAX_LOG2_STATES:
+        n_states = Decimal(2) ** path.log2_states  # which may be no float
         raise ValueError(
-            f"Exact would enumerate 2**{path.log2_states} = {2.0**path.log2_states:.1e} states,"
-            f" about {2.0**path.log2_states * 1e-6 / 3600:.3g} hours; at most 2**{MAX_LOG2_STATES}"
+            f"Exact would enumerate 2**{path.log2_states} = {n_states:.1e} states, about"
+            f" {n_states / 3_600_000_000:.3g} hours; at most 2**{MAX_LOG2_STATES}"
             f" are taken (of an RBM, {MAX_LOG2_STATES} units of the smaller layer): choose"
             " ParallelTempering or AIS, for documents LeftToRight"
         )

@@ -14,7 +14,7 @@ from scipy.stats import binom
 
 from sklpf._utils.context import note, round_done, stage
 from sklpf._utils.numbers import Array
-from sklpf._utils.parallel import removing_checkpoints
+from sklpf._utils.parallel import running
 from sklpf._utils.random import seeded
 from sklpf._utils.sklearn import StrOptions
 from sklpf._utils.validation import POSITIVE, at_least
@@ -343,7 +343,7 @@ class ParallelTempering(SamplingEstimator):
     def _sample(self, path, seed) -> ExchangeRun:
         return self._run_rounds(path, seed)[-1]
 
-    @removing_checkpoints()
+    @running()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
         """Return a state of n chains from the target's level of a run on `path`.
 

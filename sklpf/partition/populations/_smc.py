@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from sklpf._utils.context import note
 from sklpf._utils.numbers import Array, Integers
-from sklpf._utils.parallel import removing_checkpoints
+from sklpf._utils.parallel import running
 from sklpf._utils.random import seeded, systematic
 from sklpf._utils.validation import Interval, at_least
 from sklpf._utils.warnings import Alarm
@@ -246,7 +246,7 @@ class SMC(SamplingEstimator):
             sweeps=run.sweeps | {"reverse chains": n_reverse * (n_settling(n_moves) + n_moves)},
         )
 
-    @removing_checkpoints()
+    @running()
     def sample(self, path, n: int, rng: np.random.Generator) -> Any:
         """Return a state of n chains, drawn from the populations of a run on `path` in proportion
         to their weights.

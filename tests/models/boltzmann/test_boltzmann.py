@@ -219,5 +219,5 @@ def test_bad_bases_are_named():
     model = BoltzmannMachine.from_parameters(sp.csr_array((2, 2)), mean=[0.5, 0.5])
     with pytest.raises(ValueError, match='base must be "data", "uniform" or an array of means'):
         model.path("prior")
-    with pytest.raises(ValueError, match="base_mean must lie strictly between 0 and 1"):
-        model.path([0.0, 0.5])
+    with pytest.raises(ValueError, match="base must hold means of the visible units"):
+        model.path([2.0, 0.5])

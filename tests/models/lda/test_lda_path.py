@@ -104,8 +104,8 @@ def test_states_hold_both_parts_of_their_density(n_topics, n_tokens, equal):
     state = path.sample_base(30, STREAM)
     for t in range(3):
         ends = np.array([parts(z, words, topics, prior) for z in state.z])
-        np.testing.assert_allclose(state.base, ends[:, 0], rtol=1e-12)
-        np.testing.assert_allclose(state.base + state.slope, ends[:, 1], rtol=1e-10)
+        np.testing.assert_allclose(state.log_base, ends[:, 0], rtol=1e-12)
+        np.testing.assert_allclose(state.log_base + state.gain, ends[:, 1], rtol=1e-10)
         expected = (1 - LADDER[levels]) * ends[:, 0] + LADDER[levels] * ends[:, 1]
         np.testing.assert_allclose(path.log_f(state, levels), expected, rtol=1e-10)
         state = path.gibbs(state, levels, STREAM.at(2 + t), reverse=t == 1)

@@ -23,7 +23,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklpf import AIS, RTS, SMC, BernoulliRBM, Exact, ParallelTempering
 from sklpf.models import RBMPath, RBMTrajectoryPath
 from sklpf.models.rbm._checkpoints_path import RBMRatioPath
-from sklpf.models.rbm._learning import Parameters
+from sklpf.models.rbm._path import Parameters
 from sklpf.testing import check_coverage, check_path, check_transition
 from sklpf.transitions import Gibbs
 

@@ -27,8 +27,9 @@ def leading_eigenvalues(X, n: int) -> Array:
     return np.sort(np.linalg.norm(basis, axis=0))[::-1]
 
 
-def _leading_subspace(X, n: int, *, power_steps: int = 15):
+def _leading_subspace(X, n: int):
     """Mean of X (D,), and its covariance times a basis (D, m) of about the leading n directions."""
+    power_steps = 15
     mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
     basis = np.random.default_rng(0).normal(size=(X.shape[1], min(n, X.shape[1])))
     for _ in range(power_steps):
@@ -59,14 +60,8 @@ class Pursuit:
         Orthonormal, about the leading directions of X, some more than components.
     """
 
-    def __init__(
-        self,
-        X,
-        n_components: int,
-        variance: float,
-        *,
-        n_spare: int = 8,  # directions of the subspace iteration beyond those that are asked for
-    ):
+    def __init__(self, X, n_components: int, variance: float):
+        n_spare = 8  # directions of the subspace iteration beyond those that are asked for
         self.X = X
         mean, spread = _leading_subspace(X, n_components + n_spare)
         self.basis = np.linalg.qr(spread)[0]
@@ -77,10 +72,11 @@ class Pursuit:
         noise, kept = _above_noise(values, n_components, variance, X.shape)
         self._whitened = scores @ vectors[:, kept] / np.sqrt(values[kept] - noise)
 
-    def activations(self, rng, *, max_rows: int = 20_000) -> Array:
+    def activations(self, rng) -> Array:
         """Return activations (n, m), 0 or 1, from a random rotation; m is smaller where fewer
         directions stand out.
         """
+        max_rows = 20_000
         n, m = self._whitened.shape
         if m == 0:
             return self._whitened
@@ -103,10 +99,12 @@ def _above_noise(values, n: int, variance: float, shape):
     return noise, np.flatnonzero(values[:n] > max(edge, 1e-6 * values[0]))
 
 
-def _rotate(whitened, rng, *, max_steps: int = 100, aligned_within: float = 1e-4) -> Array:
+def _rotate(whitened, rng) -> Array:
     """Rotation (m, m) that raises the sum of skewness² / 12 + kurtosis² / 48 over the
     coordinates.
     """
+    max_steps = 100
+    aligned_within = 1e-4
     n, m = whitened.shape
     rotation = np.linalg.qr(rng.normal(size=(m, m)))[0]
     for _ in range(max_steps):
@@ -140,9 +138,6 @@ def improve(
     n_moves: int,
     variance: float,
     on_move: Callable[[float, str], None],
-    *,
-    n_pursuits: int = 3,
-    most_born: int = 3,  # in one move
 ) -> FactorialPosterior:
     """Make moves until `n_moves` in a row have failed.
 
@@ -161,6 +156,8 @@ def improve(
     -------
     posterior : FactorialPosterior
     """
+    n_pursuits = 3
+    most_born = 3  # in one move
     best = posterior
     bound = posterior.elbo()
     pursuit = Pursuit(posterior.X, posterior.activations.shape[1], variance)
@@ -207,17 +204,11 @@ def _pursued(posterior, pursuit, rng) -> FactorialPosterior:
     return other
 
 
-def _reborn(
-    posterior,
-    basis,
-    n_born,
-    rng,
-    *,
-    birth_sweeps: int = 6,  # with a component too many
-) -> FactorialPosterior:
+def _reborn(posterior, basis, n_born, rng) -> FactorialPosterior:
     """Add components where rows are badly explained, and drop as many that are then
     needed least.
     """
+    birth_sweeps = 6  # with a component too many
     n_components = posterior.activations.shape[1]
     other = posterior
     for _ in range(n_born):
@@ -241,15 +232,15 @@ def _without(posterior, k):
     return posterior.with_activations(activations, probability)
 
 
-def _with_newborn(
-    posterior, basis, rng, *, rows_screened: int = 200, seed_steps: int = 2
-) -> FactorialPosterior:
+def _with_newborn(posterior, basis, rng) -> FactorialPosterior:
     """Return the posterior with one more component.
 
     Candidates are drawn in proportion to the gain of the rows, each is improved by some steps, and
     the best one is kept. They are drawn, since the candidate with the highest gain would be the
     same at every move, even after it has been removed.
     """
+    rows_screened = 200
+    seed_steps = 2
     x, energy, z = _look_at_rows(posterior, rng)
     means, own = _candidates(posterior, basis, x, z, rng)
     few = slice(rows_screened)
@@ -280,12 +271,11 @@ def _with_newborn(
     return posterior.with_newborn(best_mean)
 
 
-def _candidates(
-    posterior, basis, x, z, rng, *, n_seeds: int = 30
-) -> tuple[np.ndarray, list[slice]]:
+def _candidates(posterior, basis, x, z, rng) -> tuple[np.ndarray, list[slice]]:
     """Means of components that could be born, (n, D), and the row that each was made from, whose
     own gain says nothing.
     """
+    n_seeds = 30
     residuals = x - z @ posterior.means
     square = np.sum(residuals**2, axis=1)
     square += 1e-6 * square.mean() or 1.0
@@ -317,15 +307,11 @@ def _halves(posterior, scores, z, sets, basis):
     return np.vstack(found)
 
 
-def _some_that_are_on(
-    z,
-    rng,
-    *,
-    most_added=2,  # components added to a residual
-):
+def _some_that_are_on(z, rng):
     """For every row none, one or two of the components that are on, so that what they are a blend
     of can be born.
     """
+    most_added = 2  # components added to a residual
     chosen = np.zeros(z.shape)
     for row, n in enumerate(rng.integers(most_added + 1, size=len(z))):
         on = np.flatnonzero(z[row])
@@ -353,8 +339,9 @@ def _losses(posterior, rng):
     return [-energy.forced(z, k, 0)[1].sum() for k in range(z.shape[1])]
 
 
-def _look_at_rows(posterior, rng, *, n_rows=1000):
+def _look_at_rows(posterior, rng):
     """Some rows as float64 (n, D), the energy of their activations, and these as 0 and 1."""
+    n_rows = 1000
     n = len(posterior.activations)
     rows = rng.choice(n, min(n, n_rows), replace=False)
     x = posterior.rows(rows)

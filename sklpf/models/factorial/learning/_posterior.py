@@ -89,14 +89,9 @@ class RowEnergy(NamedTuple):
             z[rows] = np.where(gains[:, None] > 0, other, before)
         return z
 
-    def _to_be_forced(
-        self,
-        z,
-        forced: list[int],
-        *,
-        most_forced: int = 16,  # components in a row
-    ):
+    def _to_be_forced(self, z, forced: list[int]):
         """Pairs of a component and the rows in which it is forced."""
+        most_forced = 16  # components in a row
         if len(forced) <= most_forced:
             return [(k, slice(None)) for k in forced]
         losses = ((2.0 * z - 1) * (self.bias - self._coupled(z)))[:, forced]
@@ -104,12 +99,11 @@ class RowEnergy(NamedTuple):
         return [(k, np.flatnonzero(rows)) for k, rows in zip(forced, (losses <= most).T)]
 
 
-def search_activations(
-    products, active, terms, forced: Iterable[int] = (), *, max_settling: int = 30
-) -> None:
+def search_activations(products, active, terms, forced: Iterable[int] = ()) -> None:
     """Replace activations (K, n), in place, of rows for which a search by flips finds some with a
     higher bound; terms as in `RowEnergy.of`.
     """
+    max_settling = 30
     energy = RowEnergy.of(products, *terms)
     before = np.ascontiguousarray(active.T > 0.5).astype(np.uint8)
     found = energy.searched(before, forced)
@@ -127,8 +121,9 @@ def search_activations(
     active[:, rows[better]] = new[:, better]
 
 
-def settle_activations(products, active, terms, max_iter: int, *, settled: float = 1e-6) -> None:
+def settle_activations(products, active, terms, max_iter: int) -> None:
     """Update activations (K, n), in place, until those of a row no longer change, at T = 1."""
+    settled = 1e-6
     _update(products, active, terms, np.ones(active.shape[1]), max_iter, settled)
 
 

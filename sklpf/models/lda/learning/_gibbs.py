@@ -98,17 +98,12 @@ def _line(chain: Chain, name: str) -> str:
     return f"{name}: log p(words, topics) = {chain.log_joint[-1]:.4f}"
 
 
-def _warn_if_unsettled(
-    log_joint: NDArray,
-    n_tokens: float,
-    n_sweeps: int,
-    *,
-    settled: float = 0.01,  # nats a token
-    fewest_sweeps: int = 50,  # below which nothing says that a chain has settled
-) -> None:
+def _warn_if_unsettled(log_joint: NDArray, n_tokens: float, n_sweeps: int) -> None:
     """Warn if a chain was short, or its last quarter still exceeds the one before by more than its
     own standard deviation.
     """
+    settled = 0.01  # nats a token
+    fewest_sweeps = 50  # below which nothing says that a chain has settled
     if n_sweeps < fewest_sweeps:
         warn(
             f"Gibbs sampling needs some 100 sweeps to settle: raise max_iter, now {n_sweeps}",
@@ -149,18 +144,8 @@ class Chain:
         Whether the priors are learned.
     """
 
-    def __init__(
-        self,
-        corpus,
-        alpha,
-        eta,
-        key,
-        n_sweeps,
-        learn_alpha=False,
-        learn_eta=False,
-        *,
-        kept_share=0.2,  # of the sweeps, whose counts are averaged
-    ):
+    def __init__(self, corpus, alpha, eta, key, n_sweeps, learn_alpha=False, learn_eta=False):
+        kept_share = 0.2  # of the sweeps, whose counts are averaged
         self.corpus = corpus
         self.alpha = alpha
         self.eta = eta
@@ -177,14 +162,11 @@ class Chain:
         self.n_added = 0
         self.log_joint = list[float]()  # log p(words, topics), in nats
 
-    def run(
-        self,
-        *,
-        rate: float = 0.5,  # of a step of the priors, since one sample is all that they see
-    ) -> None:
+    def run(self) -> None:
         """Make a sweep, of which the first draws all tokens given those before them; every fifth,
         and the last, moves the priors.
         """
+        rate = 0.5  # of a step of the priors, since one sample is all that they see
         self.sweep()
         if self._is_recorded(self.step):
             by_document = self.by_document()
@@ -229,13 +211,9 @@ class Chain:
             return ""
         return f"log p(words, topics): {self.log_joint[-1]:.4f}"
 
-    def _is_recorded(
-        self,
-        step: int,
-        *,
-        every: int = 5,  # sweeps between values of the joint likelihood and updates of the priors
-    ) -> bool:
+    def _is_recorded(self, step: int) -> bool:
         """True if the joint likelihood is computed after this sweep."""
+        every = 5  # sweeps between values of the joint likelihood and updates of the priors
         return step % every == 0 or step == self.n_sweeps
 
     def _log_joint(self, by_document) -> float:

@@ -11,13 +11,11 @@ import math
 
 import numpy as np
 
-from sklpf._utils import random as _random
 from sklpf._utils.layout import LANES
-from sklpf.kernels import bits_of_one_chain, njit, uniform
+from sklpf.kernels import FIRST, bits_of_one_chain, njit, uniform
 from sklpf.kernels._vectors import load, store, to_float32, zeros
 from sklpf.models.lda._vector_kernels import draw_topic
 
-_TOPIC = np.int64(_random.FIRST)
 _LEAST = -100.0  # log2 of a weight that float32 holds
 
 
@@ -56,7 +54,7 @@ def sweep(words, indptr, alpha, eta, z, by_word, by_topic, keys, work):
     for d in range(indptr.shape[0] - 1):
         begin = indptr[d]
         n = indptr[d + 1] - indptr[d]
-        bits_of_one_chain(bits, n, keys, d, _TOPIC)
+        bits_of_one_chain(bits, n, keys, d, FIRST)
         by_document[:] = 0
         for i in range(begin, begin + n):
             if z[i] >= 0:

@@ -41,7 +41,8 @@ class Topics:
     prior : float
     """
 
-    def __init__(self, components: NDArray, prior: float, *, largest_prior: float = 1e3):
+    def __init__(self, components: NDArray, prior: float):
+        largest_prior = 1e3
         self.prior = float(prior)
         self.scale = 1.0
         self.base = self.prior if prior <= largest_prior * components.min() else 0.0
@@ -73,8 +74,9 @@ class Topics:
         means = psi(lambdas) - psi(lambdas.sum(axis=1, keepdims=True))
         return np.exp(means).astype(self.weights.dtype)
 
-    def decay(self, rate: float, *, smallest_scale: float = 1e-6) -> None:
+    def decay(self, rate: float) -> None:
         """lambda = (1 - rate) lambda + rate * prior."""
+        smallest_scale = 1e-6
         self._components = None
         self.scale *= 1 - rate
         self.base += rate * (self.prior - self.base)
@@ -144,13 +146,7 @@ class Posterior(NamedTuple):
     tasks: Callable = map  # such as `task_map` returns
 
     def infer(
-        self,
-        X: sp.csr_matrix,
-        gamma: NDArray,
-        inverse: Any = 1.0,
-        joint: bool = False,
-        *,
-        documents_per_block: int = 32,
+        self, X: sp.csr_matrix, gamma: NDArray, inverse: Any = 1.0, joint: bool = False
     ) -> Documents:
         """Let q(theta) q(z) of every document settle while q(beta) stays.
 
@@ -166,6 +162,8 @@ class Posterior(NamedTuple):
             Whether U is needed.
         """
         from sklpf.models.lda.learning._document_kernels import infer, scratch_for
+
+        documents_per_block = 32
 
         n = X.shape[0]
         width = padded(len(self.alpha))
@@ -203,13 +201,9 @@ class Posterior(NamedTuple):
         list(self.tasks(infer_block, cut(n, documents_per_block)))
         return documents
 
-    def settle(
-        self,
-        X: sp.csr_matrix,
-        *,
-        documents_at_once: int = 4096,  # where topics stay
-    ) -> Iterator[Documents]:
+    def settle(self, X: sp.csr_matrix) -> Iterator[Documents]:
         """Documents at T = 1, in parts, from gamma = 1."""
+        documents_at_once = 4096  # where topics stay
         for rows in cut(X.shape[0], documents_at_once):
             part = X[rows]
             yield self.infer(part, np.ones((part.shape[0], len(self.alpha))))
@@ -276,18 +270,13 @@ def cut(n: int, size: int) -> list[slice]:
     return [slice(begin, min(begin + size, n)) for begin in range(0, n, size)]
 
 
-def _fill_rows(
-    topics: Topics,
-    offsets: NDArray,
-    documents: Documents,
-    block: slice,
-    *,
-    smallest_offset: float = -600.0,  # digamma of a topic's sum; exponentials reach to 708
-) -> None:
+def _fill_rows(topics: Topics, offsets: NDArray, documents: Documents, block: slice) -> None:
     """Fill in a block of words: E log beta where it is asked for, and exp(b E log beta) unless b
     differs between documents; offsets are digamma(sums).
     """
     from sklpf.models.lda.learning._word_kernels import fill_exp_rows, fill_log_rows
+
+    smallest_offset = -600.0  # digamma of a topic's sum; exponentials reach to 708
 
     lambdas = topics.weights, documents.words[block], topics.base, topics.scale
     rows = documents.rows[block]
@@ -301,13 +290,7 @@ def _fill_rows(
 
 
 # ---- priors that fit expected or sampled counts
-def fit_prior(
-    alpha: NDArray,
-    gamma: NDArray,
-    rate: float,
-    *,
-    newton_steps: int = 20,  # for every update in batch learning
-) -> NDArray:
+def fit_prior(alpha: NDArray, gamma: NDArray, rate: float) -> NDArray:
     """alpha after `rate` of a Newton step towards the one that fits the documents best; at rate 1
     after many.
 
@@ -316,6 +299,7 @@ def fit_prior(
     Blei et al. 2003 have it, steps are shorter by the share of documents that have a topic.) The
     steps are in log alpha, where the Hessian is diagonal plus rank one.
     """
+    newton_steps = 20  # for every update in batch learning
     if len(alpha) == 1:
         return alpha  # all shares are 1
     counts = gamma - alpha
@@ -324,15 +308,12 @@ def fit_prior(
     return alpha
 
 
-def _log_step(
-    alpha,
-    counts,
-    *,
-    smallest_curvature=1e-12,
-    most_taken=0.99,  # share of the curvature that the common term may take away
-):
+def _log_step(alpha, counts):
     """Newton step of log alpha, at most a factor of e; positive curvature is left out."""
     from sklpf.models.lda.learning._word_kernels import mean_polygammas
+
+    smallest_curvature = 1e-12
+    most_taken = 0.99  # share of the curvature that the common term may take away
 
     total = alpha.sum()
     first, second = mean_polygammas(alpha, counts)

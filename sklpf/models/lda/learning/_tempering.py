@@ -112,19 +112,13 @@ class DocumentTempering(Temperatures):
     def advance(self, expected_log_joint) -> None:
         """Do nothing: the temperatures follow from the documents of a batch."""
 
-    def inverses(
-        self,
-        topics,
-        joints: NDArray,
-        n_tokens: NDArray,
-        gamma: NDArray,
-        *,
-        refresh: int = 50,  # updates after which the moments of the topics are computed anew
-    ) -> Array:
+    def inverses(self, topics, joints: NDArray, n_tokens: NDArray, gamma: NDArray) -> Array:
         """b of every document, (n,), given U, the numbers of tokens, and gamma (n, n_topics); once
         before every update.
         """
         from sklpf.models.lda.learning._word_kernels import log_tempered_tokens
+
+        refresh = 50  # updates after which the moments of the topics are computed anew
 
         if self._age % refresh == 0:
             self._log_sums = topics.log_power_sums(1 / self._nodes)
@@ -135,15 +129,7 @@ class DocumentTempering(Temperatures):
         )[0]
 
 
-def start_cooling(
-    model,
-    X,
-    n_documents: float,
-    batch_size: int,
-    n_passes: float,
-    *,
-    smoothing: float = 0.1,  # weight of a new batch in the running mean of U
-) -> Cooling | None:
+def start_cooling(model, X, n_documents: float, batch_size: int, n_passes: float) -> Cooling | None:
     """Return the temperatures of a training, None for one at T = 1 throughout.
 
     Parameters
@@ -158,6 +144,7 @@ def start_cooling(
     n_passes : float
         Number of passes, infinite in a stream; the last one, or half of a single one, is at T = 1.
     """
+    smoothing = 0.1  # weight of a new batch in the running mean of U
     tempering = tempering_of(model)
     if tempering is None:
         return None
@@ -188,9 +175,10 @@ def start_cooling(
         return Cooling(DocumentTempering(temperatures, n_updates))
 
     corpus = CorpusSize.like(X, n_documents, model)
-    log_c = corpus_log_partition(
-        temperatures, corpus, tempering.partition == "marginal", model._partition_seed
-    )
+    few = nodes(float(temperatures[-1]))
+    marginal = tempering.partition == "marginal"
+    log_c = log_partition(few, corpus, marginal=marginal, random_state=model._partition_seed)
+    log_c = interpolation(temperatures) @ log_c
     monotone = tempering.monotone is not False
     learned = GlobalTempering(temperatures, log_c, n_updates, monotone=monotone)
     n_tokens = float(corpus.lengths @ corpus.n_documents)
@@ -239,11 +227,7 @@ def log_partition(
     *,
     marginal: bool = False,
     n_topic_draws: int | None = None,
-    random_state=None,
-    numbers_drawn: int = 500_000,
-    fewest_draws: int = 5,
-    most_draws: int = 200,
-    proportion_draws: int = 1000,
+    random_state: int | None = None,
 ) -> Array:
     """Monte-Carlo estimate of log C(T), where C(T) integrates the tempered likelihood over data,
     topics and documents.
@@ -278,12 +262,11 @@ def log_partition(
     powers = 1 / np.asarray(temperatures, dtype=np.float64)
     n_topics = len(corpus.doc_topic_prior)
     if n_topic_draws is None:
-        n_numbers = n_topics * corpus.n_features
-        n_topic_draws = int(np.clip(numbers_drawn // n_numbers, fewest_draws, most_draws))
+        n_topic_draws = int(np.clip(500_000 // (n_topics * corpus.n_features), 5, 200))
     draws = []
     for _ in range(n_topic_draws):
         topics = _dirichlet(rng, np.full(corpus.n_features, corpus.topic_word_prior), n_topics)
-        proportions = _dirichlet(rng, corpus.doc_topic_prior, proportion_draws)
+        proportions = _dirichlet(rng, corpus.doc_topic_prior, 1000)
         tokens = _log_tokens(powers, topics, proportions, marginal)
         draws.append([_log_documents(corpus, row) for row in tokens])
     return log_mean_exp(draws, axis=0)
@@ -297,15 +280,9 @@ def _dirichlet(rng, concentration, n):
     return softmax(of_larger - rng.standard_exponential(shape) / concentration, axis=1)
 
 
-def _log_tokens(
-    powers,
-    topics,
-    proportions,
-    marginal,
-    *,
-    rows_at_once=200,  # draws of theta whose words are held at a time
-):
+def _log_tokens(powers, topics, proportions, marginal):
     """Log c(theta, beta) for every power and theta, (M, n)."""
+    rows_at_once = 200  # draws of theta whose words are held at a time
     if marginal:
         starts = range(0, len(proportions), rows_at_once)
         parts = [proportions[i : i + rows_at_once] @ topics for i in starts]
@@ -336,12 +313,3 @@ def interpolation(at: Array) -> NDArray:
     return np.linalg.solve(
         chebyshev.chebvander(points, _NODES - 1).T, chebyshev.chebvander(x, _NODES - 1).T
     ).T
-
-
-def corpus_log_partition(
-    temperatures: NDArray, corpus: CorpusSize, marginal: bool, seed: int
-) -> Array:
-    """`log_partition` at many temperatures from 1 to the last, interpolated."""
-    few = nodes(float(temperatures[-1]))
-    values = log_partition(few, corpus, marginal=marginal, random_state=seed)
-    return interpolation(temperatures) @ values
