@@ -99,8 +99,20 @@ class BinaryUnits:
         return np.full(n, 2)
 
     def n_states(self, n: int) -> float:
-        """Return the number of states of n units."""
-        return float(np.prod(self.column_sizes(n), dtype=np.float64))
+        """Return the number of states of a layer.
+
+        Parameters
+        ----------
+        n : int
+            Units of the layer.
+
+        Returns
+        -------
+        float
+            Infinite beyond the largest float.
+        """
+        with np.errstate(over="ignore"):
+            return float(np.prod(self.column_sizes(n), dtype=np.float64))
 
     def log_norms_of_states(
         self, weights: Array, bias: Array, other_bias: Array | None = None

@@ -171,7 +171,8 @@ def test_a_grid_over_a_pipeline_finds_the_better_value(step, model, name, values
         (LatentDirichletAllocation, decomposition.LatentDirichletAllocation),
     ],
 )
-def test_signatures_have_the_parameters_that_scikit_learn_has(model, replaced):
+def test_signatures_begin_with_the_parameters_that_scikit_learn_has(model, replaced):
     signatures = (inspect.signature(kind).parameters.values() for kind in (model, replaced))
     own, others = ({p.name: (p.kind, p.default) for p in given} for given in signatures)
+    assert list(own)[: len(others)] == list(others)
     assert others.items() <= own.items()
