@@ -111,8 +111,7 @@ class BinaryUnits:
         float
             Infinite beyond the largest float.
         """
-        with np.errstate(over="ignore"):
-            return float(np.prod(self.column_sizes(n), dtype=np.float64))
+        return float(np.prod(self.column_sizes(n), dtype=np.float64))
 
     def log_norms_of_states(
         self, weights: Array, bias: Array, other_bias: Array | None = None
