@@ -199,7 +199,7 @@ def _arrived(arriving: Iterable[Any]) -> Iterator[tuple[int, Any, int]]:
 
 
 class _Run(NamedTuple):
-    """What the parts of a run share."""
+    """Idle workers and open checkpoints that the parts of a run share."""
 
     idle_workers: dict[tuple, Parallel]
     checkpoints: list[Checkpoint]
