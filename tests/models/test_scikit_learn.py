@@ -171,7 +171,10 @@ def test_a_grid_over_a_pipeline_finds_the_better_value(step, model, name, values
         (LatentDirichletAllocation, decomposition.LatentDirichletAllocation),
     ],
 )
-def test_signatures_have_the_parameters_that_scikit_learn_has(model, replaced):
+def test_models_have_the_parameters_and_names_that_scikit_learns_have(model, replaced):
     signatures = (inspect.signature(kind).parameters.values() for kind in (model, replaced))
     own, others = ({p.name: (p.kind, p.default) for p in given} for given in signatures)
     assert others.items() <= own.items()
+    X = np.eye(4)
+    ours, theirs = (kind(n_components=2).fit(X) for kind in (model, replaced))
+    assert {name for name in dir(theirs) if not name.startswith("_")} <= set(dir(ours))

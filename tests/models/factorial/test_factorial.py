@@ -1,5 +1,5 @@
-"""FactorialMixture, of rows that may miss values: likelihood by enumeration, fit, draws, and what it
-refuses.
+"""FactorialMixture, of rows that may miss values: its likelihood by enumeration, its fit, its
+draws, and what it refuses.
 """
 
 import numpy as np
