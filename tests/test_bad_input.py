@@ -163,7 +163,7 @@ def test_units_of_another_type_are_refused():
         (
             GAUSSIAN,
             {"visible_basis": np.eye(2)},
-            r"^visible_basis must be a finite .*\(3, 3\), got",
+            r"^visible_basis must be a finite .*\(3, 3\)",
         ),
         (GAUSSIAN, {"visible_basis": [[np.nan] * 3] * 3}, "^visible_basis must be a finite"),
         (COVARIANCE, {"pooling": -np.ones((2, 1))}, "pooling must not be negative"),
