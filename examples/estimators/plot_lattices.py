@@ -21,7 +21,7 @@ from scipy.special import logsumexp
 
 from sklpf import BoltzmannMachine
 
-SIZE = 12
+SIZE = 10
 CRITICAL = np.log(1 + np.sqrt(2)) / 2
 
 
@@ -106,6 +106,11 @@ for coupling in (0.2, CRITICAL, 0.5):
 plt.show()
 
 # %%
-# Also at and above the critical coupling, where intervals are three to five
-# times as wide as in disorder, all five hold the exact log Z. With a larger
-# lattice (32 x 32) deep in the ordered phase a run is flagged instead.
+# The answer
+# ----------
+# On a larger lattice (32 x 32) deep in the ordered phase a run is flagged.
+
+n_right = np.sum(np.abs(errors) <= np.array(half_widths))
+wider = max(half_widths) / half_widths[0]
+print(f"{n_right} of {len(couplings)} intervals hold the exact log Z; at and")
+print(f"above the critical coupling they are up to {wider:.0f} times as wide.")

@@ -53,8 +53,8 @@ else:
     settings = {"learning_rate": 0.1, "n_iter": 100, "batch_size": 100}
     rbm = BernoulliRBM(20, **settings, random_state=0).fit(digits)
     truth = Exact().fit(rbm).log_partition_
-    n_runs, n_sweeps = 4, 500
-    n_temperatures = [3, 7, 20, 50]
+    n_runs, n_sweeps = 4, 300
+    n_temperatures = [3, 7, 20]
 
 # %%
 # Runs and readings
@@ -108,5 +108,11 @@ axis.legend()
 figure.savefig("number_of_temperatures.png", dpi=120)
 
 # %%
-# Seven levels are enough here, and `RTS` is as precise with three, where its
-# integrals are not: many levels cost it little.
+# The answer
+# ----------
+
+first = np.argmax(converged.all(axis=1), axis=0)
+enough = np.array(n_temperatures)[first]
+print(f"{enough[0]} levels are enough for RTS (error {rmse[first[0], 0]:.3f}),")
+print(f"{enough[3]} for the trapezoidal rule. With {n_temperatures[-1]}")
+print(f"levels the error of RTS is {rmse[-1, 0]:.3f} nats.")

@@ -115,5 +115,11 @@ axes[0, 0].legend()
 figure.savefig("plot_rts_initialisation.png", dpi=110)
 
 # %%
-# It rises to within some nats of the exact log Z in eight rounds of 50 sweeps;
-# by counts alone a third of the way is left after as many.
+# The answer
+# ----------
+
+by_rts, by_counts = (
+    abs(history[-1][0][-1] - exact[-1]) for history in (smooth, counted)
+)
+print(f"After {len(smooth)} rounds of {n_sweeps} sweeps log Z is off by")
+print(f"{by_rts:.1f} of {exact[-1]:.0f} nats, by counts alone {by_counts:.1f}.")

@@ -53,7 +53,7 @@ else:
     train, test = digits[:1500], digits[1500:]
     settings = {"learning_rate": 0.1, "n_iter": 100, "batch_size": 100}
     rbm = BernoulliRBM(20, **settings, random_state=0).fit(train)
-    budgets, n_repeats = [100, 300, 1000], 4
+    budgets, n_repeats = [300, 1000], 4
 
 # %%
 # Matched budgets

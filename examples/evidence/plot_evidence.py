@@ -79,9 +79,7 @@ for nu in DEGREES:
     print(f"{nu:<6} {estimate}  converged: {hais.converged_}")
 
 # %%
-# Differences of log evidence are log Bayes factors. The evidence rises with nu:
-# normal noise is best, more than 80 nats above Cauchy noise and some 15 above
-# nu = 4. Only nu = 32 is within about a nat of it.
+# Differences of log evidence are log Bayes factors.
 
 fig, ax = plt.subplots(figsize=(7, 4), layout="constrained")
 factors = np.array(values) - max(values)
@@ -91,3 +89,7 @@ ax.set_xlabel("degrees of freedom of the noise")
 ax.set_ylabel("log Bayes factor to the best (nats)")
 ax.set_title("Diabetes data: evidence for the tails of the noise")
 fig.savefig("evidence.png", dpi=100)
+
+best = DEGREES[np.argmax(factors)]
+print(f"The best noise has nu = {best:g}, {-factors[0]:.0f} nats above Cauchy")
+print(f"noise and {-factors[-2]:.1f} above nu = {DEGREES[-2]}.")

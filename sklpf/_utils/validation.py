@@ -4,7 +4,7 @@ attributes, and numbers that callers give; errors name the parameter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
@@ -438,6 +438,40 @@ def _first_entry(rows):
     return entry
 
 
+def in_order(words: Iterable[Any], name: str) -> list[Any]:
+    """Return words as a list, those of a dict of word to column (as `CountVectorizer.vocabulary_`)
+    by their columns.
+
+    Parameters
+    ----------
+    words : iterable
+    name : str
+        Name of the parameter, for errors.
+
+    Raises
+    ------
+    TypeError
+        If they are a set, which has no order, one str, or no words.
+    ValueError
+        If the columns of a dict are not 0, 1, ..., each once.
+    """
+    if isinstance(words, (Set, str)) or not isinstance(words, Iterable):
+        raise TypeError(
+            f"{name} must be words in the order of the columns of X, such as the vectorizer's "
+            f"get_feature_names_out(), got {type(words).__name__}"
+        )
+    if not isinstance(words, Mapping):
+        return list(words)
+    by_column = {column: word for word, column in words.items()}
+    if by_column.keys() != set(range(len(words))):
+        raise ValueError(
+            f"{name} must have the columns 0 to {len(words) - 1}, each once, where it is a dict of"
+            " word to column, such as the vectorizer's vocabulary_: else give words in the order"
+            " of the columns of X"
+        )
+    return [by_column[column] for column in range(len(words))]
+
+
 # -- numbers
 def as_float64(values: ArrayLike, name: str, copy: bool = False) -> Array:
     """Return an array of float64; `name` says in an error what was given.
@@ -526,6 +560,14 @@ def check_number(value: ArrayLike, name: str, check: Callable = check_finite) ->
         raise ValueError(f"{name} must be a number, got an array of shape {number.shape}")
     check(number, name)
     return float(number)
+
+
+def check_between(value: Any, name: str, low: float, high: float = np.inf) -> float:
+    """Return a number of a closed interval or raise ValueError."""
+    number = check_number(value, name)
+    if not low <= number <= high:
+        raise ValueError(f"{name} must lie between {low:g} and {high:g}, got {number:g}")
+    return number
 
 
 def check_scale(value: Any, name: str) -> float:

@@ -14,7 +14,7 @@ from sklearn.pipeline import Pipeline
 
 from sklpf._utils.numbers import Array, Matrix
 from sklpf._utils.parallel import fingerprint
-from sklpf._utils.tables import Rows, Table, decimals, imported
+from sklpf._utils.tables import Rows, Table, imported
 from sklpf._utils.validation import check_option
 from sklpf.partition import PartitionResult
 from sklpf.scoring import (
@@ -25,7 +25,6 @@ from sklpf.scoring import (
     ScoreInterval,
     best_first,
     check_same_kind,
-    find_model,
     fit_for_model,
     holds_model,
     interval_of,
@@ -185,7 +184,7 @@ def interval_text(interval: IntervalOfMean) -> str:
 
 def digits(interval: IntervalOfMean) -> int:
     """Decimals that show two digits of the standard error, at least 2."""
-    return max(2, decimals(interval.mean, half_width(interval.combined) / 2))
+    return max(2, interval.digits)
 
 
 def half_width(ends: tuple[float, float]) -> float:
@@ -382,19 +381,18 @@ def _worse_than_baselines(entrants: Sequence[Entrant], level: float) -> tuple[st
 def _model_and_rows(name, estimator, X):
     """The model that an estimator ends in, and the rows that it scores."""
     model = last_step(estimator)
-    if is_density(estimator):
-        while isinstance(estimator, Pipeline):
-            X = estimator[:-1].transform(X) if len(estimator) > 1 else X
-            estimator = estimator[-1]
-        return OtherDensity(model), X
-    if not is_model(model):
+    is_other = is_density(estimator)
+    if not (is_other or is_model(model)):
         where = " at the end of a pipeline" if model is not estimator else ""
         raise TypeError(
             f"{name} must be a model of sklpf, a density of scikit-learn such as GaussianMixture,"
             " or a pipeline that ends in one, got"
             f" {type(model).__module__}.{type(model).__name__}{where}{_instead(estimator, model)}"
         )
-    return find_model(estimator, X)
+    while isinstance(estimator, Pipeline):
+        X = estimator[:-1].transform(X) if len(estimator) > 1 else X
+        estimator = estimator[-1]
+    return (OtherDensity(model) if is_other else model), X
 
 
 def _instead(estimator, last) -> str:
@@ -402,9 +400,6 @@ def _instead(estimator, last) -> str:
     if hasattr(last, "best_estimator_"):
         return "; take the model that the search found, its best_estimator_"
     if holds_model(estimator):
-        for n_behind, (_, step) in enumerate(reversed(estimator.steps)):
-            if is_model(last_step(step)):
-                return f"; pass pipe[:-{n_behind}], the part of the pipeline that ends in its model"
         return "; pass the part that ends in its model, or use sklpf.log_likelihood, which finds it"
     return "; of an RBM or topics that another library fitted sklpf.interop makes such a model"
 

@@ -227,9 +227,9 @@ class Outcome(NamedTuple):
     values: Array  # (n_test,)
     partition: float  # standard error of log Z, nats
     bias: float  # how far log Z may be off to one side
+    baseline: Array  # (n_test,) log-likelihoods by the baseline, NaN without one
     rows: str  # digest of what was scored
     reason: str  # why the values are missing, else empty
-    baseline: Array  # (n_test,) log-likelihoods by the baseline, NaN without one
     baseline_name: str
 
 
@@ -252,7 +252,7 @@ def fit_and_score(X, y, task: FitTask) -> Outcome:
         reasons = (str(error) or type(error).__name__,)
     missing = np.full(len(task.test), np.nan)
     if reasons:
-        return Outcome(missing, 0.0, 0.0, digest, "; ".join(reasons), missing, "")
+        return Outcome(missing, 0.0, 0.0, missing, digest, "; ".join(reasons), "")
     below = float(scored.below)
     above = float(scored.above)
     # An interval that reaches further to one side says so of a bias, which all rows and fits share.
@@ -321,23 +321,20 @@ def _held_out(named, splits, groups, outcomes, unit: str) -> HeldOutRows:
     if groups is None:
         groups = np.arange(1 + max(test.max() for _, test in splits))
     fits: dict[str, list[Fits]] = {name: [] for name in named}
-    baselines: dict[str, list[Fits]] = {name: [] for name in named}
     n_fits = len(outcomes) // len(splits)
     for split, (_, test) in enumerate(splits):
         of_split = outcomes[split * n_fits : (split + 1) * n_fits]
         for place, name in enumerate(named):  # one after the other, for each seed
             own = of_split[place :: len(named)]
-            seeds = [outcome[:3] for outcome in own]
+            seeds = [outcome[:4] for outcome in own]
             fits[name].append(Fits(groups[test], *map(np.array, zip(*seeds))))
-            values = np.array([outcome.baseline for outcome in own])
-            baselines[name].append(Fits(groups[test], values, *np.zeros((2, len(own)))))
     n_train = min(len(train) for train, _ in splits)
     test_over_train = float(np.mean([len(test) / len(train) for train, test in splits]))
     names = {
         name: max(outcome.baseline_name for outcome in outcomes[place :: len(named)])
         for place, name in enumerate(named)
     }
-    return HeldOutRows(n_train, test_over_train, fits, unit, baselines, names)
+    return HeldOutRows(n_train, test_over_train, fits, unit, names)
 
 
 # -- checkpoints
@@ -393,14 +390,12 @@ def _file(task: FitTask) -> str:
 
 
 def _load(kept: Checkpoint, task: FitTask) -> Outcome | None:
-    nothing = Outcome(np.empty(0), 0.0, 0.0, "", "", np.empty(0), "")
+    nothing = Outcome(np.empty(0), 0.0, 0.0, np.empty(0), "", "", "")
     n_done, outcome = kept.load(_file(task), nothing)
     if not n_done:
         return None
-    values, partition, bias, rows, reason, baseline, name = outcome
-    return Outcome(
-        values, float(partition), float(bias), str(rows), str(reason), baseline, str(name)
-    )
+    values, partition, bias, baseline, *texts = outcome
+    return Outcome(values, float(partition), float(bias), baseline, *map(str, texts))
 
 
 def _clone_with(estimator, names: tuple[str, ...], value: int | None = None):

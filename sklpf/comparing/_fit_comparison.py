@@ -34,6 +34,7 @@ class Fits(NamedTuple):
     values: Array  # (n_fits, n_test), nats; a fit for each training seed
     partition: Array  # (n_fits,): standard error of the mean from log Z
     bias: Array  # (n_fits,): how far the mean may be off to one side
+    baselines: Any = np.nan  # as values, by the fits' baselines; NaN where there is none
 
 
 class FitError(NamedTuple):
@@ -213,17 +214,14 @@ class HeldOutRows(NamedTuple):
     fits : dict of str to list of Fits
         By candidate: for every split all training seeds; the values of a missing fit are NaN.
     unit : {"row", "document", "word"}
-    baselines : dict of str to list of Fits
-        Log-likelihoods of the same rows by every fit's baseline; NaN where there is none.
     baseline_names : dict of str to str
-        What the baselines are, by candidate.
+        What the fits' baselines are, by candidate.
     """
 
     n_train: int
     test_over_train: float
     fits: Mapping[str, Sequence[Fits]]
     unit: str = "row"
-    baselines: Mapping[str, Sequence[Fits]] = {}
     baseline_names: Mapping[str, str] = {}
 
     @property
@@ -251,10 +249,10 @@ class HeldOutRows(NamedTuple):
         what = self.baseline_names.get(name)
         if not what:
             return score
-        baselines = self.baselines[name]
-        gain = self._interval(list(map(_difference, self.fits[name], baselines)), level)
-        mean = self._interval(baselines, level).mean
-        return replace(score, baseline=BaselineScore(what, mean, gain.combined[1] < 0, ""))
+        gains = [fits._replace(values=fits.values - fits.baselines) for fits in self.fits[name]]
+        gain = self._interval(gains, level)
+        baseline = BaselineScore(what, score.mean - gain.mean, gain.combined[1] < 0, "")
+        return replace(score, baseline=baseline)
 
     def _interval(self, pairs: Sequence[Fits], level: float) -> FitInterval:
         complete = [_complete(fits) for fits in pairs]

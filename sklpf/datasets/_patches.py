@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import NamedTuple
 
 import numpy as np
@@ -10,10 +9,9 @@ from numpy.lib.stride_tricks import sliding_window_view
 from sklearn.decomposition import PCA
 from sklearn.utils import check_random_state
 from sklearn.utils.random import sample_without_replacement
-from sklearn.utils.validation import check_scalar
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.validation import as_float64, check_count
+from sklpf._utils.validation import as_float64, check_between, check_count
 
 _BLOCK = 4  # sides of a patch that a block has by default
 _ROUNDING = 1e-12  # of log intensities, all below 710, as a standard deviation
@@ -124,9 +122,8 @@ def make_patches(
     block_size = _BLOCK * size if block_size is None else block_size
     check_count(block_size, "block_size", size)
     check_count(n_patches, "n_patches", 2)
-    check_scalar(
-        n_components, "n_components", Integral, min_val=1, max_val=min(size**2, n_patches) - 1
-    )
+    check_count(n_components, "n_components")
+    check_between(n_components, "n_components", 1, min(size**2, n_patches) - 1)
     check_count(n_test, "n_test")
     rng = check_random_state(random_state)
     train_blocks, test_blocks = _checkerboard(_checked(images, size), block_size)

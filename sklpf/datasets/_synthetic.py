@@ -4,15 +4,12 @@ small shapes.
 
 from __future__ import annotations
 
-from numbers import Real
-
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_scalar
 
 from sklpf._utils.numbers import Array
-from sklpf._utils.validation import check_count, check_number, check_option, check_scale
+from sklpf._utils.validation import check_between, check_count, check_option, check_scale
 
 _SHAPES = {
     "drawn": """
@@ -65,8 +62,7 @@ def make_bars_corpus(
     check_count(size, "size")
     check_count(n_tokens, "n_tokens", 0)
     check_scale(doc_topic_prior, "doc_topic_prior")
-    check_number(background, "background")
-    check_scalar(background, "background", Real, min_val=0, max_val=1)
+    check_between(background, "background", 0, 1)
     rng = check_random_state(random_state)
     line = np.repeat(np.eye(size), size, axis=1) / size
     topics = np.concatenate(
@@ -117,11 +113,9 @@ def make_factorial_shapes(
         The weighted shapes.
     """
     check_option(shapes, tuple(_SHAPES), "shapes")
-    check_number(noise_variance, "noise_variance")
-    check_number(activation_probability, "activation_probability")
     check_count(n_samples, "n_samples")
-    check_scalar(noise_variance, "noise_variance", Real, min_val=0)
-    check_scalar(activation_probability, "activation_probability", Real, min_val=0, max_val=1)
+    check_between(noise_variance, "noise_variance", 0)
+    check_between(activation_probability, "activation_probability", 0, 1)
     rng = check_random_state(random_state)
     pictures = zip(*(line.split() for line in _SHAPES[shapes].split("\n") if line))
     binary = np.array(

@@ -145,8 +145,8 @@ class ComparisonDisplay(Display):
             raise ValueError("scores or differences must hold the interval of at least one model")
         names = list(dict.fromkeys(name for intervals in there.values() for name in intervals))
         marks = [_mark(name) + " (chosen)" * (name == self.chosen) for name in names]
-        size = 2 + 4.0 * len(there), 1.6 + 0.5 * len(names)
-        all_axes = self._panels_in_a_row(ax, len(there), size, sharey=True)
+        size = 5.0, 1.6 + 0.5 * len(names)
+        all_axes = self._panels(ax, len(there), size, sharey=True)
         for axes, (label, intervals) in zip(all_axes, there.items()):
             for line, name in enumerate(names):
                 if name in intervals:
@@ -209,9 +209,10 @@ def _drawn(result: object, name: str | None) -> dict[str, Any]:
             }
             for of, one in (("differences", "difference"), ("probabilities", "probability"))
         }
+    if isinstance(result, ScoreDifference):
+        return {"differences": {name or "difference": result}}
     if isinstance(result, ScoreInterval):
-        part = "differences" if isinstance(result, ScoreDifference) else "scores"
-        return {part: {name or part.removesuffix("s").replace("score", "model"): result}}
+        return {"scores": {name or "model": result}}
     scores = result if isinstance(result, Mapping) else {}
     if scores and all(isinstance(one, ScoreInterval) for one in scores.values()):
         return {"scores": scores}

@@ -90,12 +90,12 @@ class ComponentsDisplay(Display):
                 f"{cls.__name__} draws components_ of shape (n_components, n_features), and a"
                 f" {type(model).__name__} has none: of other arrays give {cls.__name__}(images)"
             )
-        if whitening is not None and not hasattr(whitening, "inverse_transform"):
-            raise TypeError(
-                "whitening must be a transformer with inverse_transform, got"
-                f" {type(whitening).__name__}"
-            )
         if whitening is not None:
+            if not hasattr(whitening, "inverse_transform"):
+                raise TypeError(
+                    "whitening must be a transformer with inverse_transform, got"
+                    f" {type(whitening).__name__}"
+                )
             origin = whitening.inverse_transform(np.zeros((1, components.shape[1])))
             components = whitening.inverse_transform(components) - origin
         return cls(_as_images(np.asarray(components), shape)).plot(ax, **options)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from sklpf._utils.validation import as_float64, check_level
+from sklpf._utils.validation import as_float64
 from sklpf.partition import PartitionResult
 from sklpf.scoring import last_step
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 ROWS = "#0072B2"
 LOG_PARTITION = "#E69F00"
 FITS = "#009E73"
-
-_NARROWEST = 1.5  # inches that a panel beside others takes at least
 
 
 class Display:
@@ -45,19 +43,21 @@ class Display:
     def _panels(
         self,
         ax: Axes | NDArray | None,
-        n_rows=1,
-        n_columns=1,
+        n: int = 1,
         size: tuple[float, float] = (6.0, 4.0),
+        *,
+        n_columns: int | None = None,
+        most: int = 4,
+        narrowest: float = 1.5,
         **options,
     ) -> NDArray:
-        """The axes to draw on, (n_rows * n_columns,), which become `ax_`, `axes_` and `figure_`.
+        """The n axes to draw on, which become `ax_`, `axes_` and `figure_`.
 
-        One matplotlib Axes is divided where there are several panels, and as many are taken as they
-        are. None makes a figure of a size in inches. Options are those of ``subplots``:
-        height_ratios, sharex and the like.
+        None makes a figure of panels of a size in inches. One matplotlib Axes is divided where
+        there are several panels, and as many are taken as they are. At most so many stand side by
+        side, and as many as have the room of the narrowest. Options are those of ``subplots``.
         """
         name = type(self).__name__
-        n = n_rows * n_columns
         try:
             import matplotlib.pyplot as plt
             from matplotlib.ticker import ScalarFormatter
@@ -65,12 +65,22 @@ class Display:
             raise ImportError(
                 f"{name} needs matplotlib to draw: pip install 'sklpf[plot]'"
             ) from error
-        if ax is None:
-            _, axes = plt.subplots(
-                n_rows, n_columns, figsize=size, layout="constrained", squeeze=False, **options
-            )
-        elif isinstance(ax, plt.Axes) and n > 1:
-            axes = _divide(ax, n_rows, n_columns, options)
+        if ax is None or (isinstance(ax, plt.Axes) and n > 1):
+            if ax is not None:
+                most = max(1, min(most, int(width(ax) / narrowest)))
+            n_rows = -(-n // (n_columns or most))
+            n_columns = n_columns or -(-n // n_rows)
+            options |= {"squeeze": False}
+            if ax is None:
+                whole = size[0] * n_columns, size[1] * n_rows
+                style: dict[str, Any] = {"figsize": whole, "layout": "constrained"}
+                _, axes = plt.subplots(n_rows, n_columns, **style, **options)
+            else:
+                axes = _divide(ax, n_rows, n_columns).subplots(**options)
+            axes = axes.ravel()
+            for empty in axes[n:]:
+                empty.remove()
+            axes = axes[:n]
         else:
             axes = np.asarray(ax, dtype=object)
             if axes.size != n or not all(isinstance(panel, plt.Axes) for panel in axes.ravel()):
@@ -88,7 +98,6 @@ class Display:
 
     def _check_arrays(self) -> None:
         """Make arrays of parameters, or raise an error unless they are real and fit each other."""
-        check_level(getattr(self, "level", 0.95))
         sizes: dict[str, int] = {}
         for name, dimensions in self._shapes.items():
             value = getattr(self, name)
@@ -103,19 +112,9 @@ class Display:
                 )
             setattr(self, name, value)
 
-    def _panels_in_a_row(
-        self, ax: Axes | NDArray | None, n: int, size: tuple[float, float], **options
-    ) -> NDArray:
-        """As `_panels`: n side by side, or fewer where one Axes has no room for them."""
-        n_columns = n
-        if hasattr(ax, "bbox"):
-            room = max(int(width(ax) / _NARROWEST), 1)
-            n_columns = max(count for count in range(1, n + 1) if n % count == 0 and count <= room)
-        return self._panels(ax, n // n_columns, n_columns, size, **options)
-
-    def _draw_in_a_row(self, ax: Axes | NDArray | None, draw: list, inches: float) -> Self:
+    def _draw_panels(self, ax: Axes | NDArray | None, draw: list, inches: float) -> Self:
         """Draw each panel by one function of Axes, with the display's name above the first."""
-        panels = self._panels_in_a_row(ax, len(draw), (inches, 3.5))
+        panels = self._panels(ax, len(draw), (inches, 3.5))
         for method, axes in zip(draw, panels):
             method(axes)
             if width(axes) < 1.5:  # the labels of narrow panels would meet
@@ -205,21 +204,17 @@ def _divide(
     ax,
     n_rows,
     n_columns,
-    options,
     *,
     between=0.6,  # space between panels of one Axes, as a share of a panel
 ):
-    """Panels in the place of one."""
+    """Places of panels in that of one."""
     place = ax.get_subplotspec()
     if place is None:
         raise ValueError(
-            f"ax must come from subplots to be divided into {n_rows * n_columns} panels, or give as"
-            " many"
+            "ax must come from subplots to be divided into panels, or be as many Axes as there are"
         )
-    spaces = {
-        name: options.pop(name) for name in ("height_ratios", "width_ratios") if name in options
-    }
+    spaces = {}
     if ax.figure.get_layout_engine() is None:  # else that makes room for labels between panels
-        spaces |= {"wspace": between, "hspace": between}
+        spaces = {"wspace": between, "hspace": between}
     ax.set_axis_off()
-    return place.subgridspec(n_rows, n_columns, **spaces).subplots(squeeze=False, **options)
+    return place.subgridspec(n_rows, n_columns, **spaces)

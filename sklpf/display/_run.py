@@ -31,7 +31,6 @@ from sklpf.uncertainty import effective_sample_size, log_mean_exp, pareto_tail
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MOST_IN_A_ROW = 4  # panels of a figure
 _MOST_MARKED = 60  # levels with a marker each
 _LEAST_WEIGHT = 1e-12  # that is drawn, over the mean one
 _MOST_NAMED = 5  # regions in a legend
@@ -221,14 +220,7 @@ class RunDisplay(Display):
                 f"panels must be some of {', '.join(map(repr, there))}, which can be drawn here,"
                 f" got {panels!r}"
             )
-        n = len(self.panels_)
-        if ax is None and n > _MOST_IN_A_ROW:
-            n_columns = -(-n // 2)
-            cells = self._panels(None, 2, n_columns, (1 + 3.0 * n_columns, 6.5))
-            for empty in cells[n:]:
-                empty.remove()
-            ax = cells[:n]
-        return self._draw_in_a_row(ax, [there[name] for name in self.panels_], 1 + 3.0 * n)
+        return self._draw_panels(ax, [there[name] for name in self.panels_], 3.3)
 
     def _there(self) -> dict[str, Any]:
         """Functions of Axes that draw the panels, by their names."""
@@ -321,7 +313,8 @@ class RunDisplay(Display):
         bars = axes.errorbar(self.arrays["round_sweeps"], values, half, **style)
         axes.axhline(values[-1], color=bars[0].get_color(), linestyle=":", linewidth=1)
         label = f"log Z, {100 * self.level:.3g} % interval (nats)"
-        axes.set(xlabel="sweeps of all chains", ylabel=label, xscale="log")
+        axes.set(xlabel="sweeps of all chains", ylabel=label)
+        axes.set_xscale("log", base=2)
 
     def _draw_masses(self, axes):
         _draw_regions(axes, self.arrays["region_masses"], self.arrays["region_shares"])
@@ -486,7 +479,7 @@ class DrawsDisplay(Display):
         self.name = title_of(self.report.result)
         draw = [self._draw_modes] if self.report.modes else []
         draw.append(self._draw_log_partition)
-        return self._draw_in_a_row(ax, draw, 1 + 3.5 * len(draw))
+        return self._draw_panels(ax, draw, 4.0)
 
     def _draw_modes(self, axes):
         modes = self.report.modes

@@ -7,14 +7,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from sklpf._utils.validation import check_count, check_option
-from sklpf._utils.vocabulary import in_order
-from sklpf.display._drawing import Display, fitted_model, width
+from sklpf._utils.validation import check_count, check_option, in_order
+from sklpf.display._drawing import Display, fitted_model
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-_PANEL = 1.0  # inches that the words of a topic take
 
 
 @dataclass(eq=False, repr=False)
@@ -127,7 +124,7 @@ class TopicsDisplay(Display):
         ax : Axes, array-like of Axes or None, default=None
             One, which is divided into a panel for each topic, or as many. None makes a figure.
         n_columns : int or None, default=None
-            Panels side by side; None is 5, or less where topics are fewer or `ax` is narrow.
+            Panels side by side; None is at most 5, or what `ax` has room for.
 
         Returns
         -------
@@ -140,12 +137,9 @@ class TopicsDisplay(Display):
         for name, given, wanted in ("words", words, p.shape), ("names", titles, p.shape[:1]):
             if np.shape(given) != wanted:
                 raise ValueError(f"{name} must have shape {wanted}, got {np.shape(given)}")
-        room = max(1, int(width(ax) / _PANEL)) if hasattr(ax, "bbox") else 5
-        n_columns = n_columns or min(5, room, len(words))
-        n_rows = -(-len(words) // n_columns)
-        size = 2.4 * n_columns, (0.7 + 0.2 * words.shape[1]) * n_rows
-        axes = self._panels(ax, n_rows, n_columns, size, sharex=True)
-        for k, panel in enumerate(axes[: len(words)]):
+        size = 2.4, 0.9 + 0.2 * words.shape[1]
+        room: dict[str, Any] = {"n_columns": n_columns, "most": 5, "narrowest": 1.0}
+        for k, panel in enumerate(self._panels(ax, len(words), size, **room, sharex=True)):
             panel.barh(np.arange(words.shape[1]), p[k], alpha=0.4)
             panel.set_yticks([])
             for line, word in enumerate(words[k]):  # on its bar, cut where the panel ends
@@ -155,11 +149,8 @@ class TopicsDisplay(Display):
             panel.locator_params(axis="x", nbins=3)
             panel.invert_yaxis()
             panel.set_title(titles[k], fontsize="medium")
-            if k + n_columns >= len(words):
-                panel.tick_params(labelbottom=True)
-                panel.set_xlabel("probability", fontsize="small")
-        for empty in axes[len(words) :]:
-            empty.set_axis_off()
+            panel.tick_params(labelbottom=True)
+            panel.set_xlabel("probability", fontsize="small")
         return self
 
 

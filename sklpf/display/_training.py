@@ -144,9 +144,8 @@ class TrainingDisplay(Display):
         curves = [curve for curve in both if curve[0] is not None]
         if not curves:
             raise ValueError("values or log_partition must be given")
-        size = 6.0, 1.0 + 3.0 * len(curves)
         for axes, (values, errors, label) in zip(
-            self._panels(ax, len(curves), 1, size, sharex=True), curves
+            self._panels(ax, len(curves), (6.0, 3.5), n_columns=1, sharex=True), curves
         ):
             _draw(axes, values, errors)
             axes.set_ylabel("nats")

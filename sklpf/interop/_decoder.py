@@ -146,30 +146,15 @@ def _called(name, function, array):
         return function(array)
     except Exception as error:
         wanted = "latent variables alone, such as vae.decode" if name == "decoder" else "rows alone"
-        precisions = _precisions(function)
-        if len(precisions) > 1:
-            raise TypeError(
-                f"{name} has parameters of {' and '.join(precisions)}, so that its parts don't fit"
-                f" ({_first_line(error)}): convert all of it by {name}.double()"
-            ) from error
         if "dtype" in str(error):
             raise TypeError(
-                f"{name} computes in another precision than its weights have"
-                f" ({_first_line(error)}): leave out what converts its input, such as float()"
+                f"{name} computes in several precisions ({_first_line(error)}): convert all of it"
+                f" by {name}.double(), and leave out what converts its input, such as float()"
             ) from error
         raise TypeError(
             f"{name} can't be called with an array of shape {tuple(array.shape)}"
             f" ({_first_line(error)}): give a function of {wanted}"
         ) from error
-
-
-def _precisions(function) -> list[str]:
-    """The types of numbers of the parameters of a function's module, if there is one."""
-    module = _module(function)
-    if module is None:
-        return []
-    kinds = {str(parameter.dtype).removeprefix("torch.") for parameter in module.parameters()}
-    return sorted(kinds)
 
 
 def _first_line(error):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import NotFittedError
 
-from sklpf._utils.vocabulary import in_order
+from sklpf._utils.validation import in_order
 from sklpf.models import BernoulliRBM, LatentDirichletAllocation
 
 _OF_SKLEARN = {

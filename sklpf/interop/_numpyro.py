@@ -27,12 +27,8 @@ def from_numpyro(
     *args, **kwargs
         Arguments of the model: the data.
     base : object, default="auto"
-        Where chains start, in unconstrained coordinates. "auto": a Gaussian at a mode, with 1.5
-        times the covariance that the curvature there says, or where there is no mode one as wide as
-        the prior; the logger "sklpf" says which, at level INFO. The mode is that above the model's
-        own start, unless one of five climbs from other points, with coordinates in (-2, 2), finds
-        one with e times its mass. Draws of the posterior, as for `BridgeSampling`: a Gaussian with
-        their mean and 1.5 times their covariance. Else a base, as in `GeometricPath`.
+        Where chains start, in unconstrained coordinates: "auto", draws of the posterior, or a base,
+        as in `from_pymc`.
 
     Returns
     -------

@@ -99,20 +99,11 @@ def from_pymbar(
         )
     n_levels, n = potentials.shape
     counts = as_float64(N_k, "N_k")
-    if counts.shape != (n_levels,):
+    are_counts = np.all((counts >= 0) & (counts == np.floor(counts)))
+    if counts.shape != (n_levels,) or not are_counts or counts.sum() != n:
         raise ValueError(
-            f"N_k must be {n_levels} numbers of draws, one for each row of u_kn, got {N_k!r:.80}"
-        )
-    bad = np.flatnonzero(~((counts >= 0) & (counts == np.floor(counts))))
-    if len(bad):
-        raise ValueError(
-            f"N_k must be counts of draws, whole numbers from 0 on, got {counts[bad[0]]:g} for"
-            f" state {bad[0]}"
-        )
-    if counts.sum() != n or n == 0:
-        raise ValueError(
-            f"N_k must sum to the {n} columns of u_kn, got {counts.sum():.0f}: leave out columns"
-            " that are no draws"
+            f"N_k must be {n_levels} whole numbers of draws, one for each row of u_kn, whose sum is"
+            f" that of its {n} columns, got {N_k!r:.80}: leave out columns that are no draws"
         )
     if counts.max() < 2:
         raise ValueError("N_k must have at least 2 draws of a state, got at most 1 of each")

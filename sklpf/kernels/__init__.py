@@ -2,6 +2,8 @@
 imported lazily.
 """
 
+# ruff: noqa: F401
+
 from sklpf.kernels._compile import BORROWS, OPTIONS, SUMS, WIDE, borrowing, inlined, njit, summing
 from sklpf.kernels._exponentials import (
     exp32,
@@ -31,39 +33,3 @@ from sklpf.kernels._random import (
     random_bits,
     uniform,
 )
-
-__all__ = [
-    "ACCEPT",
-    "BORROWS",
-    "FIRST",
-    "Layer",
-    "OPTIONS",
-    "SECOND",
-    "SUMS",
-    "SWAP",
-    "WIDE",
-    "add_layer",
-    "add_rows",
-    "bits_of_one_chain",
-    "borrowing",
-    "change_units",
-    "compiled",
-    "draw_categories",
-    "draw_units",
-    "exp32",
-    "exp64",
-    "implements",
-    "inlined",
-    "layer",
-    "list_units",
-    "log64",
-    "njit",
-    "program",
-    "random_bits",
-    "softplus_sum",
-    "softplus_sum_and_sigmoids",
-    "summing",
-    "tempered",
-    "transpose",
-    "uniform",
-]

@@ -14,7 +14,7 @@ from scipy.special import expit, softmax
 
 from sklpf._utils.numbers import Array, Bits, Booleans, Integers, Matrix
 from sklpf._utils.random import Stream
-from sklpf._utils.validation import base_means, check_finite
+from sklpf._utils.validation import base_means, check_finite, rows_without
 from sklpf.partition import ParallelTempering, PartitionEstimator
 from sklpf.paths import KernelPath, Regions, drawn_by_weight
 from sklpf.uncertainty import log_mean_exp
@@ -80,10 +80,7 @@ class BinaryUnits:
 
     def missing(self, X: Matrix) -> Booleans | None:
         """Return the columns that are not known of rows of units, (n, C); None where all are."""
-        if sp.issparse(X):
-            return None
-        missing = np.isnan(X)
-        return missing if missing.any() else None
+        return missing_values(X)
 
     def without_missing(self, X: Matrix) -> Matrix:
         """Return rows in which units that are not known are 0."""
@@ -556,6 +553,19 @@ class PathWithRegions(UnitsPath):
     def _drawn(self, fields, n, rng):
         """Rows (n, n_visible) of bool from a mixture of units with these inputs."""
         return self.visible_units.draw(fields[rng.integers(len(fields), size=n)], rng)
+
+
+def missing_values(X: Matrix) -> Booleans | None:
+    """Return which values of X are NaN, of the shape of X; None where none is, and of sparse X."""
+    missing = None if sp.issparse(X) else np.isnan(X)
+    return missing if missing is not None and missing.any() else None
+
+
+def binary_rows(X: Matrix) -> Booleans:
+    """Return which rows hold nothing but 0 and 1, (n,)."""
+    if not sp.issparse(X):
+        return np.all((X == 0) | (X == 1), axis=1)
+    return rows_without(X, (X.data != 0) & (X.data != 1))
 
 
 def given_means(values: Array, name: str) -> Array:

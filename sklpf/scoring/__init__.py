@@ -28,7 +28,6 @@ from sklpf.scoring._scored import (  # noqa: F401
 from sklpf.scoring._searches import (  # noqa: F401
     OtherDensity,
     check_same_kind,
-    find_model,
     holds_model,
     is_density,
     is_model,

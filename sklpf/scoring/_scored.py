@@ -35,15 +35,20 @@ class IntervalOfMean(Readable):
         """Further notes, one sentence each."""
         return ()
 
+    @property
+    def digits(self) -> int:
+        """Decimals that show two digits of the standard error."""
+        low, high = self.combined
+        return decimals(self.mean, (high - low) / 4)
+
     def _line(self) -> str:
         trust = "" if self.converged else f", not converged: {'; '.join(self.reasons)}"
         notes = "".join(f"; {note}" for note in self.notes)
         return f"{100 * self.level:g} % interval {from_to(*self.combined)}{trust}{notes}"
 
     def _title(self) -> str:
-        digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
         per = "of entropy" if self.unit == "entropy" else f"per {self.unit}"
-        return f"{self.mean:.{digits}f} nats {per}"
+        return f"{self.mean:.{self.digits}f} nats {per}"
 
     def _table_of(self, parts: dict[str, tuple[float, float]]) -> list[tuple[str, str]]:
         """The interval, its parts by what they come from, and whether it can be trusted."""
@@ -159,8 +164,7 @@ class ScoreInterval(IntervalOfMean):
             digits = decimals(self.perplexity, (high - low) / 4)
             rows.append(("perplexity", f"{self.perplexity:.{digits}f} {from_to(low, high)}"))
         if self.baseline is not None:
-            digits = decimals(self.mean, (self.combined[1] - self.combined[0]) / 4)
-            rows.append((f"{self.baseline.name}", f"{self.baseline.mean:.{digits}f}"))
+            rows.append((self.baseline.name, f"{self.baseline.mean:.{self.digits}f}"))
         if np.isfinite(self.scatter):
             rows.append(("between the last passes of training", f"± {self.scatter:.2g}"))
         return rows + [("", sentence) for sentence in (*self.reasons, *self.notes)]

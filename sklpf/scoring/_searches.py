@@ -93,7 +93,8 @@ def find_model(estimator: BaseEstimator, X: Matrix) -> tuple[Any, Any]:
     if not holds_model(estimator):
         raise TypeError(
             "log_likelihood needs a model of sklpf, a pipeline with one as a step, or a search that"
-            f" holds one, got {_described(estimator)}"
+            " has refitted one (refit=True, or the name of a score), got"
+            f" {type(estimator).__module__}.{estimator!r:.200}"
         )
     while not is_model(estimator):
         if isinstance(estimator, Pipeline):
@@ -112,23 +113,6 @@ def holds_model(estimator: BaseEstimator) -> bool:
     if hasattr(estimator, "best_estimator_"):
         return holds_model(estimator.best_estimator_)
     return is_model(estimator)
-
-
-def _described(estimator) -> str:
-    """Description of an estimator without a model, for an error."""
-    if isinstance(estimator, Pipeline):
-        steps = (step for _, step in estimator.steps)
-        names = (step if isinstance(step, str) else type(step).__name__ for step in steps)
-        return f"a pipeline of {', '.join(names)}"
-    name = f"{type(estimator).__module__}.{type(estimator).__name__}"
-    if hasattr(estimator, "best_estimator_"):
-        return f"{name}, which found {_described(estimator.best_estimator_)}"
-    if name.endswith("SearchCV"):
-        return (
-            f"{name} without a best_estimator_: call fit first, with refit=True or the name of a"
-            " score"
-        )
-    return name
 
 
 def log_likelihood(estimator, X, y=None) -> float:

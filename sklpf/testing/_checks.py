@@ -393,12 +393,8 @@ def check_partition_estimator(
     error = np.ravel(fitted.log_partition_ - truth)[row]
     message = f"{name}: off by {error:.3g}, outside of its {result.statement}'s interval"
     _require(inside.all(), f"{message} of {100 * level:g} %")
-    again = seeded_clone(fitted, random_state, n_jobs=2).fit(path)
-    same = all(
-        np.array_equal(getattr(again, number), getattr(fitted, number), equal_nan=True)
-        for number in ("log_partition_", "log_partition_std_error_")
-    )
-    _require(same, f"{name}: the same random_state must give the same bits, on two jobs as well")
+    again = seeded_clone(fitted, random_state, n_jobs=2).fit(path).result_
+    _require_same_bits(again, result, f"{name}: the same random_state on two jobs")
 
 
 def check_parallel(estimator: PartitionEstimator, path: Path, *, random_state: int = 0) -> None:
@@ -439,19 +435,18 @@ def check_parallel(estimator: PartitionEstimator, path: Path, *, random_state: i
     found = seeded_clone(estimator, random_state).fit(path).result_
     with joblib.parallel_config(backend="sequential"):
         alone = seeded_clone(estimator, random_state, n_jobs=1).fit(path).result_
-    name = type(estimator).__name__
+    _require_same_bits(found, alone, f"{type(estimator).__name__}: this back end")
+
+
+def _require_same_bits(found: PartitionResult, alone: PartitionResult, what: str) -> None:
     for field in ("log_partition", "std_error", "log_partition_curve"):
         # None is NaN, and so is the standard error of a bound.
         first, second = (np.asarray(getattr(of, field), dtype=float) for of in (found, alone))
-        _require(
-            np.array_equal(first, second, equal_nan=True),
-            f"{name}: {field} by this back end must have the bits of one job",
-        )
+        same = np.array_equal(first, second, equal_nan=True)
+        _require(same, f"{what} must give the same bits as one job, and {field} differs")
     if alone.draws is not None:
-        _require(
-            found.draws is not None and _equal(found.draws, alone.draws),
-            f"{name}: draws by this back end must have the bits of one job",
-        )
+        same = found.draws is not None and _equal(found.draws, alone.draws)
+        _require(same, f"{what} must give the same bits as one job, and draws differ")
 
 
 def seeded_clone(

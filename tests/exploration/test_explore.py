@@ -7,7 +7,7 @@ import pytest
 from marks import large
 from scipy import integrate, stats
 
-from sklpf import BernoulliRBM, Gaussian, GeometricPath, Mixture, Path, StudentT, Uniform
+from sklpf import Gaussian, GeometricPath, Mixture, Path, StudentT, Uniform
 from sklpf._utils.random import seeded
 from sklpf.exploration import Target, explore
 from sklpf.exploration._joint import JointDraws
@@ -271,17 +271,6 @@ def test_a_density_without_an_integral_is_refused():
         explored(path)
 
 
-def test_bad_input_is_named():
-    path = path_to(PROBLEMS["regression"])
-    with pytest.raises(TypeError, match="proposal can't be used"):
-        ImportanceSampling(proposal="exploring").fit(path)
-    with pytest.raises(ValueError, match="max_evaluations"):
-        explored(path, max_evaluations=0)
-    rbm = BernoulliRBM.from_parameters([[1.0, -1.0]], [0.0, 0.0], [0.0])
-    with pytest.raises(TypeError, match="needs a density of your own"):
-        explored(rbm)
-
-
 class ScaledRows(Path):
     """Row t is a Gaussian of two dimensions with its own scale."""
 
@@ -310,38 +299,3 @@ def test_each_row_has_a_cover_of_its_own():
     assert np.all(np.abs(one.log_partition_ - log_z) < 4.5 * one.log_partition_std_error_)
     alone = explored(ScaledRows(scales[1:2]), tol=0.1)
     assert alone.log_partition_[0] == one.log_partition_[1]
-
-
-class Interrupted(Counting):
-    """A density that is interrupted once it was asked at some points."""
-
-    most = np.inf
-
-    def __call__(self, x):
-        if self.n > self.most:
-            raise KeyboardInterrupt
-        return super().__call__(x)
-
-    def __getstate__(self):
-        return {"log_density": self.log_density}  # what a checkpoint is named by
-
-
-def test_the_same_bits_after_an_interruption(tmp_path):
-    density = Interrupted(at_walls_of_three)
-    path = path_to(PROBLEMS["walls"], density)
-    expected = explored(path, tol=0.1)
-    n_all = density.n
-    density.n = 0
-    density.most = 2000
-    with pytest.raises(KeyboardInterrupt):
-        explored(path, tol=0.1, checkpoint=tmp_path)
-    density.n = 0
-    density.most = np.inf
-    resumed = explored(path, tol=0.1, checkpoint=tmp_path)
-    assert resumed.log_partition_ == expected.log_partition_
-    assert resumed.result_.n_sweeps == expected.result_.n_sweeps
-    assert density.n < n_all - 1500
-
-
-def at_walls_of_three(x):
-    return -x @ np.arange(1, 4)

@@ -455,11 +455,11 @@ def with_first(value):
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((U.T, [20, 20]), {}, "N_k must be 40 numbers"),
+        ((U.T, [20, 20]), {}, "N_k must be 40 whole numbers"),
         ((U[0], [20, 20]), {}, r"\(K, N\)"),
         ((np.zeros((2, 2, 20)), [20, 20]), {}, "kln_to_kn"),
-        ((U, [20, 10]), {}, "N_k must sum to the 40 columns"),
-        ((U, [20.5, 19.5]), {}, "N_k must be counts of draws, .* got 20.5 for state 0"),
+        ((U, [20, 10]), {}, r"whose sum is that of its 40 columns, got \[20, 10\]"),
+        ((U, [20.5, 19.5]), {}, r"whole numbers of draws, .* got \[20.5, 19.5\]"),
         ((with_first(np.nan), [20, 20]), {}, "NaN or -inf"),
         ((with_first(np.inf), [20, 20]), {}, "order the columns by state"),
         ((harmonic([1] * 4), [1] * 4), {}, "N_k must have at least 2 draws of a state"),

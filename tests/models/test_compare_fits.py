@@ -317,6 +317,8 @@ def test_documents_are_compared_per_word():
     np.testing.assert_allclose(found.means["1"][:, 0] * lengths, documents.means["1"][:, 0])
     assert "per word" in found.summary()
     assert "40 training documents" in found.summary()
+    assert "from the documents" in found.scores["1"].summary()  # words come in these
+    assert found.scores["1"].baseline.name == "one topic"
 
 
 # ---- bad input

@@ -12,7 +12,6 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BDMC, Gaussian, GeometricPath
-from sklpf.models import RBMPath
 from sklpf.reweighting import bar
 
 KINDS = ("easy", "medium", "digits")
@@ -76,14 +75,6 @@ def test_starts_unlike_the_model_raise_the_alarm():
     noise = np.random.default_rng(0).integers(2, size=(100, 64))
     with pytest.warns(ConvergenceWarning, match="negative .* starts are not samples of the model"):
         BDMC(n_temperatures=10, starts=noise, random_state=0).fit(path)
-
-
-def test_directions_that_do_not_overlap_raise_the_alarm():
-    rng = np.random.default_rng(7)
-    parts = 1.5 * rng.normal(size=(14, 30)), rng.normal(size=30), rng.normal(size=14)
-    path = RBMPath(*parts, np.full(30, 0.5))
-    with pytest.warns(ConvergenceWarning, match="the two directions overlap .* needed.: raise"):
-        BDMC(n_temperatures=2, random_state=0).fit(path)
 
 
 def test_a_single_chain_with_all_of_the_weight_has_no_error():

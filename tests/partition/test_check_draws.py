@@ -54,9 +54,9 @@ def test_draws_that_miss_modes_are_refused_and_others_are_not(seed):
     whole = check_draws(problem.path, problem.draws, random_state=seed)
     assert whole.converged
     assert all(each.passed for each in whole.findings)
-    report = check_draws(problem.path, problem.some, random_state=seed)
     if seed in (2, 8, 18):  # a function alone in 6 to 8 dimensions: no climb begins near the mode
         return
+    report = check_draws(problem.path, problem.some, random_state=seed)
     assert not report.converged
     assert "missed-region" in [alarm.kind for alarm in report.result.alarms]
     assert not by_check(report)["modes"].passed

@@ -354,9 +354,8 @@ def test_a_run_is_read_right_or_refused_by_whoever_did_not_make_it(made_by):
 
 
 def test_tol_is_judged_when_a_run_is_read():
-    run = RTS(50, 12, n_sweeps=600, random_state=0).fit(problem("easy").path).run_
     with pytest.warns(ConvergenceWarning, match="above tol"):
-        assert not RTS(tol=1e-6).fit(run).converged_
+        assert not RTS(tol=1e-6).fit(fitted("RTS").run_).converged_
 
 
 def test_blas_has_one_thread_where_a_run_is_read(monkeypatch):
@@ -440,6 +439,7 @@ GROUPS = "groups of chains differ in their states at the target"
     ("estimator", "kind", "sentence"),
     [
         (AIS(20, 3), "hard", "effective sample size .* needed.: raise n_temperatures or n_chains"),
+        (BDMC(n_temperatures=2), "hard", "the two directions overlap .* needed.: raise"),
         (SMC(20, 10), "hard", "effective number of ancestors .* needed.: raise n_temperatures"),
         (SMC(), "two gaussians 2-D, base on one", r"populations differ in .* target \(\d+% of"),
         (ParallelTempering(n_sweeps=48), "sharp digits", "no round trip.*: raise n_sweeps"),

@@ -34,13 +34,10 @@ def test_the_mean_weight_is_unbiased():
     assert abs(z) < 4.5
 
 
-@pytest.mark.parametrize("scale", [0.3, 0.5])
-def test_light_proposals_are_flagged_by_chains_at_the_target(scale):
-    """Weights of infinite variance; with N(0, .25) half of the runs have enough effective ones of
-    their own.
-    """
+def test_light_proposals_are_flagged_by_chains_at_the_target():
+    """Weights of infinite variance, of which half of the runs have enough effective ones."""
     for seed in range(4):
-        narrow = Gaussian(np.zeros(2), scale**2)
+        narrow = Gaussian(np.zeros(2), 0.25)
         assert not fit(PATH, seed, n_samples=1000, proposal=narrow).converged_
 
 
@@ -55,15 +52,13 @@ def test_proposals_whose_tails_fall_too_soon_are_flagged_before():
     "proposal",
     [
         Gaussian(np.zeros(2), 1.5),
-        StudentT(np.zeros(2), 1.0, df=4),
-        stats.multivariate_normal([0.1, 0], [[1.5, 0.2], [0.2, 1.5]]),
         stats.multivariate_t([0, 0], df=5),
         [stats.norm(0, 1.2), stats.logistic(0, 1)],
     ],
-    ids=["Gaussian", "StudentT", "multivariate_normal", "multivariate_t", "by coordinate"],
+    ids=["Gaussian", "multivariate_t", "by coordinate"],
 )
 def test_proposals_stand_in_for_the_base(proposal):
-    """5 proposals; |error| of 4.5 standard errors: a false alarm in 4e-5."""
+    """3 proposals; |error| of 4.5 standard errors: a false alarm in 2e-5."""
     away = GeometricPath(normal, base=Gaussian(np.full(2, 50.0), 1.0))
     fitted = fit(away, n_samples=2000, proposal=proposal)
     assert_right(fitted, NORMAL, 4.5)

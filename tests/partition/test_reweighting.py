@@ -106,15 +106,6 @@ def test_left_and_right_sums_lie_on_both_sides_of_a_tempered_path():
 
 
 # ---- alarms
-def test_a_method_is_never_surer_than_the_run_it_reads():
-    path = make_rbm_problem("sharp digits").path
-    run = quietly(ParallelTempering(n_sweeps=48, random_state=0), path).run_
-    for method in METHODS.values():
-        result = quietly(clone(method), run).result_
-        assert not result.converged
-        assert any("no round trip" in reason for reason in result.reasons)
-
-
 SAMPLERS_WITH_OPTIONS = [
     RTS(20, 12, n_sweeps=300, rao_blackwell=False, random_state=0),
     ParallelTempering(5, n_sweeps=256, tol=1e-4, random_state=0),
@@ -129,12 +120,13 @@ def test_every_reader_gets_the_number_of_the_sampler_that_was_used(sampler):
     rng = np.random.default_rng(0)
     rbm = BernoulliRBM.from_parameters(*(rng.normal(size=size) for size in ((8, 10), 10, 8)))
     sampler = quietly(clone(sampler), rbm)
-    read = quietly(MBAR(), sampler.run_)
-    found = read.result_.diagnostics
-    assert found["sampler_log_partition"] == sampler.log_partition_
-    difference = read.log_partition_ - sampler.log_partition_
-    assert found["difference"] == pytest.approx(difference, abs=1e-9)
-    assert read.result_.reasons[: len(sampler.result_.reasons)] == sampler.result_.reasons
+    reasons = sampler.result_.reasons
+    for method in METHODS.values():
+        result = quietly(clone(method), sampler.run_).result_
+        assert result.diagnostics["sampler_log_partition"] == sampler.log_partition_
+        difference = result.log_partition - sampler.log_partition_
+        assert result.diagnostics["difference"] == pytest.approx(difference, abs=1e-9)
+        assert result.reasons[: len(reasons)] == reasons
     own = compare_estimates(sampler.run_).results[0]
     assert own.log_partition == sampler.log_partition_
     assert own.std_error == sampler.log_partition_std_error_

@@ -52,7 +52,7 @@ def test_short_runs_are_right_though_chains_hardly_visit_the_base(name):
         assert abs(fitted.log_partition_ - truth) < 4 * fitted.log_partition_std_error_
 
 
-@pytest.mark.parametrize("n_temperatures", [8, 15])
+@pytest.mark.parametrize("n_temperatures", [8, large(15)])
 @pytest.mark.parametrize("estimator", [SAMS, WangLandau])
 def test_chains_of_all_samplers_that_never_come_back_to_the_base(estimator, n_temperatures):
     """7 of 8 base draws are where the target is 0."""

@@ -128,10 +128,17 @@ def test_points_at_which_a_function_of_one_fails_cost_no_others():
         path.raw_log_density(X[:100])
 
 
-def test_a_function_of_one_value_for_many_points_is_an_error():
+@pytest.mark.parametrize(
+    ("log_density", "message"),
+    [
+        (lambda x: 0.0, "shape"),
+        (lambda x: np.ma.masked_array(of_many(x), x[:, 0] > 0), "masked"),
+    ],
+)
+def test_values_that_are_not_one_number_of_each_point_are_refused(log_density, message):
     path = GeometricPath(of_many, base=Gaussian(np.zeros(3), 2.0))
-    path.log_density = lambda x: 0.0
-    with pytest.raises(ValueError, match="shape"):
+    path.log_density = log_density
+    with pytest.raises((TypeError, ValueError), match=message):
         path.raw_log_density(X)
 
 
@@ -158,10 +165,3 @@ def test_numbers_with_gradients_are_read_without_them():
         vectorized=False,
     )
     np.testing.assert_array_equal(path.raw_log_density(X[:5]), -np.sum(X[:5] ** 2, axis=1))
-
-
-def test_masked_values_of_many_points_are_refused():
-    path = GeometricPath(of_many, base=Gaussian(np.zeros(3), 2.0))
-    path.log_density = lambda x: np.ma.masked_array(of_many(x), x[:, 0] > 0)
-    with pytest.raises((TypeError, ValueError), match="masked"):
-        path.raw_log_density(X)

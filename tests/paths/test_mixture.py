@@ -6,10 +6,8 @@ z-bounds: 4 standard errors is a false-alarm rate of 6e-5 a comparison; seeds ar
 import numpy as np
 import pytest
 from continuous_models import slopes
-from convergence import quietly
-from marks import large
 
-from sklpf import HAIS, Gaussian, GeometricPath, Mixture, ParallelTempering, StudentT, Uniform
+from sklpf import Gaussian, Mixture, StudentT, Uniform
 from sklpf.paths import Box, defensive, fit_base
 
 Z_BOUND = 4.0
@@ -59,20 +57,6 @@ def test_draws_have_the_weights_and_moments():
     np.testing.assert_allclose(mixture.center, [5.4, 2.4])
 
 
-@pytest.mark.parametrize(
-    ("components", "weights", "error", "match"),
-    [
-        ([], None, ValueError, "at least one base"),
-        ([Gaussian(0, 1), Gaussian([0, 0], 1)], None, ValueError, "dimensions, got 1 and 2"),
-        (PARTS[:2], [1, 0], ValueError, "2 positive numbers"),
-        (PARTS[:2], [1, np.nan], ValueError, "free of NaN"),
-    ],
-)
-def test_what_is_no_mixture_is_refused(components, weights, error, match):
-    with pytest.raises(error, match=match):
-        Mixture(components, weights)
-
-
 # ---- Gaussians at several modes
 @pytest.mark.parametrize("grad", [grad_three, None])
 def test_climbs_find_all_modes_and_their_masses(grad):
@@ -86,22 +70,6 @@ def test_climbs_find_all_modes_and_their_masses(grad):
     covariances = [part.covariance for part in base.components]
     expected = SCALES[order, np.newaxis, np.newaxis] ** 2 * np.eye(2)
     np.testing.assert_allclose(covariances, expected, rtol=1e-3, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "estimator",
-    [large(HAIS(100, 300, random_state=0)), ParallelTempering(n_sweeps=512, random_state=0)],
-    ids=lambda estimator: type(estimator).__name__,
-)
-def test_estimators_run_from_a_mixture(estimator):
-    """Right within 4 standard errors and .02 nats where the modes are 7 to 27 deviations apart."""
-    starts = np.random.default_rng(0).normal(scale=5.0, size=(200, 2))
-    base = Gaussian.at_modes(log_three, starts, grad=grad_three, factor=1.5)
-    path = GeometricPath(log_three, grad=grad_three, base=base)
-    quietly(estimator, path)  # ladders of ParallelTempering differ
-    error = estimator.log_partition_std_error_
-    assert error < 0.1
-    assert abs(estimator.log_partition_) < Z_BOUND * error + 0.02
 
 
 def test_a_fitted_base_keeps_a_share_of_the_old_one_in_a_box():

@@ -30,7 +30,13 @@ from sklpf._utils.validation import (
     check_vector,
 )
 from sklpf._utils.warnings import warn
-from sklpf.models._enumerable_path import NOT_BINARY, BinaryUnits, given_means, means_of_base
+from sklpf.models._enumerable_path import (
+    NOT_BINARY,
+    BinaryUnits,
+    binary_rows,
+    given_means,
+    means_of_base,
+)
 from sklpf.models._learning import all_or_nothing
 from sklpf.models.boltzmann._learning import (
     Pairs,
@@ -424,7 +430,7 @@ class BoltzmannMachine(LogLikelihoodMixin, DrawsInContainer, BaseEstimator):
 
     def _log_f(self, X) -> tuple[Array, Booleans]:
         values = log_f(X, self.couplings_, self.intercept_, self.offset_)
-        return values, np.all((X == 0) | (X == 1), axis=1)
+        return values, binary_rows(X)
 
 
 def _mean_field_means(couplings, intercept) -> Array:

@@ -38,7 +38,7 @@ from sklpf._utils.validation import (
     check_parameter,
 )
 from sklpf._utils.warnings import warn
-from sklpf.models._enumerable_path import bits
+from sklpf.models._enumerable_path import bits, missing_values
 from sklpf.models._learning import all_or_nothing, check_goes_on, fitted_values
 from sklpf.models._missing import bit_means, check_columns_known
 from sklpf.models.factorial._path import FactorialPath, check_probability
@@ -46,7 +46,6 @@ from sklpf.models.factorial.learning import (
     Trainer,
     Training,
     dense,
-    has_missing,
     known_grams,
     search_activations,
     settle_activations,
@@ -233,8 +232,7 @@ class FactorialMixture(
             If the bound still rises by more than `tol` after `max_iter` sweeps at T = 1.
         """
         X = self._validate(X, reset=True)
-        if has_missing(X):
-            check_columns_known(np.isnan(X))
+        check_columns_known(missing_values(X))
         rng = check_random_state(self.random_state)
         given = self.activation_probability
         probability = check_probability(

@@ -18,7 +18,12 @@ from sklpf._utils.validation import (
     check_scale,
     rows_by_pattern,
 )
-from sklpf.models._enumerable_path import EnumerablePath, quadratic_sums, subset_sums
+from sklpf.models._enumerable_path import (
+    EnumerablePath,
+    missing_values,
+    quadratic_sums,
+    subset_sums,
+)
 from sklpf.partition import AIS
 from sklpf.paths import check_ladder, read_only
 
@@ -316,9 +321,7 @@ def _project(X, components):
     if X.shape[0] == 0:
         raise ValueError("X must hold at least one row")
     statistics = np.empty((X.shape[0], len(components) + 1))
-    missing = None if sp.issparse(X) else np.isnan(X)
-    if missing is not None and not missing.any():
-        missing = None
+    missing = missing_values(X)
     by_feature = read_only(components.T)
     for start in range(0, X.shape[0], rows_at_once):
         rows = X[start : start + rows_at_once]

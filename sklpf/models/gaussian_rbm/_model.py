@@ -23,6 +23,7 @@ from sklpf._utils.validation import (
     check_vector,
 )
 from sklpf._utils.warnings import warn
+from sklpf.models._enumerable_path import missing_values
 from sklpf.models._learning import all_or_nothing
 from sklpf.models._missing import KnownRows, check_columns_known, column_moments
 from sklpf.models.gaussian_rbm._learning import (
@@ -433,8 +434,7 @@ class GaussianRBM(RBM):
 
     # -- missing values
     def _missing(self, X) -> Booleans | None:
-        missing = np.isnan(X)
-        return missing if missing.any() else None
+        return missing_values(X)
 
     def _without_missing(self, X) -> Array:
         return np.where(np.isnan(X), self.intercept_visible_, X)

@@ -545,11 +545,11 @@ class LatentDirichletAllocation(
         ndarray of shape (n_components, n_features)
             Not negative.
         """
-        return self._fitted_topics("components_").components
+        return self._topics.components
 
     @components_.setter
     def components_(self, components) -> None:
-        previous = self._fitted_topics("components_").components
+        previous = self._topics.components
         components = as_float64(components, "components_").astype(previous.dtype)
         if components.shape != previous.shape or not np.all(
             np.isfinite(components) & (components > 0)
@@ -569,7 +569,7 @@ class LatentDirichletAllocation(
         ndarray of shape (n_components, n_features)
             From 0 to 1.
         """
-        return self._fitted_topics("exp_dirichlet_component_").exp_expected_log()
+        return self._topics.exp_expected_log()
 
     # -- what the score of rows asks for
     @property
@@ -674,13 +674,9 @@ class LatentDirichletAllocation(
 
     @property
     def _topics(self) -> Topics:
-        return self._training.topics
-
-    def _fitted_topics(self, name: str) -> Topics:
-        """The topics, or NotFittedError."""
         if "_training" not in vars(self):
-            raise NotFittedError(f"{type(self).__name__} has no {name} yet: call fit first")
-        return self._topics
+            raise NotFittedError(f"{type(self).__name__} has no topics yet: call fit first")
+        return self._training.topics
 
     @property
     def _n_features_out(self) -> int:

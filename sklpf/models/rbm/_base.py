@@ -40,10 +40,9 @@ from sklpf._utils.validation import (
     check_parameter,
     check_vector,
     evenly_spaced,
-    rows_without,
 )
 from sklpf.models._density_ratio_path import draws_of_both
-from sklpf.models._enumerable_path import BinaryUnits, given_means, means_of_base
+from sklpf.models._enumerable_path import BinaryUnits, binary_rows, given_means, means_of_base
 from sklpf.models._learning import all_or_nothing, check_goes_on, drawing_all_or_nothing
 from sklpf.models._missing import (
     KnownRows,
@@ -676,14 +675,6 @@ def _all_values(sizes) -> Array:
             " columns, or give the states between which to decide"
         )
     return np.indices(tuple(sizes)).reshape(len(sizes), -1).T.astype(np.float64)
-
-
-# ---- rows
-def binary_rows(X) -> Booleans:
-    """Mask of the rows that hold nothing but 0 and 1, (n,)."""
-    if not sp.issparse(X):
-        return np.all((X == 0) | (X == 1), axis=1)
-    return rows_without(X, (X.data != 0) & (X.data != 1))
 
 
 def short_run_mean(model) -> Array:

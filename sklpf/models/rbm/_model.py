@@ -14,8 +14,8 @@ from sklearn.utils import gen_batches
 from sklpf._utils.numbers import Array
 from sklpf._utils.validation import SparseInput, evenly_spaced
 from sklpf._utils.warnings import warn
-from sklpf.models._enumerable_path import NOT_BINARY
-from sklpf.models.rbm._base import ROWS_AT_ONCE, DiscreteRBM, binary_rows
+from sklpf.models._enumerable_path import NOT_BINARY, binary_rows
+from sklpf.models.rbm._base import ROWS_AT_ONCE, DiscreteRBM
 from sklpf.models.rbm._path import Parameters
 
 _LARGEST_EXPONENT = 700.0  # of a product of exponentials that must stay finite

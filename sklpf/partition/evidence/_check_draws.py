@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.utils import check_random_state
 
+from sklpf._utils.random import draw_seed
 from sklpf._utils.tables import Readable, Rows, imported
 from sklpf.partition._result import PartitionResult
 from sklpf.partition.alarms import subject_of, threshold
@@ -165,7 +165,7 @@ def check_draws(path: Path, draws: object, *, random_state: RandomState = None) 
     >>> report.findings[0].check, report.findings[0].passed
     ('modes', False)
     """
-    seed = check_random_state(random_state).randint(2**31)
+    seed = draw_seed(random_state)
     if draws is not None:
         draws = posterior_draws(draws, path if isinstance(path, GeometricPath) else None, seed)
     tried: dict[str, tuple[BridgeRun, PartitionResult]] = {}

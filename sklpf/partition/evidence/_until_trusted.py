@@ -213,8 +213,8 @@ class UntilTrusted(PartitionEstimator):
                 break
         if not attempts:
             raise errors[0][1]
-        for name, error in errors:
-            warn(f"{name} failed, and other estimators were tried: {error!r}")
+        for name, failure in errors:
+            warn(f"{name} failed, and other estimators were tried: {failure!r}")
         self.attempts_ = attempts
         result = self._of_all(attempts, "late attempts" if budget.is_spent else "attempts")
         if budget.n:
@@ -228,19 +228,14 @@ class UntilTrusted(PartitionEstimator):
         few_dimensions: int = 20,  # beyond which exploring loses modes, and gradients are needed
     ) -> list[PartitionEstimator]:
         if self.estimators is not None:
-            if not isinstance(self.estimators, Iterable):
+            estimators: Any = self.estimators
+            given = list(estimators) if isinstance(estimators, Iterable) else []
+            if not given or not all(isinstance(each, PartitionEstimator) for each in given):
                 raise TypeError(
-                    f"estimators must be a list, such as [{self.estimators!r:.60}], or None, got"
-                    f" {self.estimators!r:.60}"
+                    "estimators must be a list of at least one estimator of log Z, such as"
+                    f" [AIS()], or None, got {self.estimators!r:.80}"
                 )
-            for each in self.estimators:
-                if not isinstance(each, PartitionEstimator):
-                    raise TypeError(
-                        f"estimators must be estimators of log Z, such as AIS(), got {each!r:.80}"
-                    )
-            if not list(self.estimators):
-                raise ValueError("estimators must hold at least one, got none; None chooses them")
-            return list(self.estimators)
+            return given
         bridges: list[PartitionEstimator] = []
         if self._given_draws is not None:
             bridges = [BridgeSampling(), BridgeSampling(proposal="mixture")]

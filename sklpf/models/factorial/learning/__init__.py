@@ -1,9 +1,10 @@
 """Learning components: coordinate ascent on the evidence lower bound, tempered or not; moves."""
 
+# ruff: noqa: F401
+
 from sklpf.models.factorial.learning._coordinate_ascent import (
     Trainer,
     Training,
-    has_missing,
     update,
 )
 from sklpf.models.factorial.learning._posterior import (
@@ -13,15 +14,3 @@ from sklpf.models.factorial.learning._posterior import (
     search_activations,
     settle_activations,
 )
-
-__all__ = [
-    "FactorialPosterior",
-    "Trainer",
-    "Training",
-    "dense",
-    "has_missing",
-    "known_grams",
-    "search_activations",
-    "settle_activations",
-    "update",
-]

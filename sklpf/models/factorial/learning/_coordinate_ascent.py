@@ -15,6 +15,7 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklpf._utils.context import report, stage
 from sklpf._utils.random import draw_seed
 from sklpf._utils.validation import check_count
+from sklpf.models._enumerable_path import missing_values
 from sklpf.models._learning import fitted_values, same_values
 from sklpf.models.factorial.learning._moves import improve, leading_eigenvalues
 from sklpf.models.factorial.learning._posterior import (
@@ -81,7 +82,7 @@ class Trainer:
         self.component_variance = components
         self.probability = np.broadcast_to(probability, model.n_components)
         self.tempering = tempering_of(model)
-        if self.tempering is not None and has_missing(X):
+        if self.tempering is not None and missing_values(X) is not None:
             raise ValueError(
                 "tempering can't be combined with missing values (NaN) in X: choose tempering=None,"
                 " or impute X"
@@ -194,13 +195,8 @@ def _options(model) -> dict:
     return {"diagonal": model.covariance == "diag", "learned": learned, "n_jobs": model.n_jobs}
 
 
-def has_missing(X) -> bool:
-    """True if a value of X, dense or sparse, is NaN."""
-    return not sp.issparse(X) and bool(np.isnan(X).any())
-
-
 def _kind_of_posterior(X) -> type[FactorialPosterior]:
-    return IncompletePosterior if has_missing(X) else FactorialPosterior
+    return FactorialPosterior if missing_values(X) is None else IncompletePosterior
 
 
 def moments(X) -> tuple[float, float]:

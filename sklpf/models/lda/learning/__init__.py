@@ -1,5 +1,7 @@
 """Learning topics: variational Bayes, tempered or not, and collapsed Gibbs sampling."""
 
+# ruff: noqa: F401
+
 from sklpf.models.lda.learning._gibbs import fit_gibbs
 from sklpf.models.lda.learning._posterior import Topics, posterior_of
 from sklpf.models.lda.learning._variational_bayes import (
@@ -7,12 +9,3 @@ from sklpf.models.lda.learning._variational_bayes import (
     fit_variational,
     update_variational,
 )
-
-__all__ = [
-    "Topics",
-    "Training",
-    "fit_gibbs",
-    "fit_variational",
-    "posterior_of",
-    "update_variational",
-]
