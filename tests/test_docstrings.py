@@ -35,7 +35,10 @@ SLOW = [f"sklpf.{name}" for name in ("models.mcrbm._model", "models.bilinear._mo
 SLOW += [f"sklpf.display.{name}" for name in ("_topics", "_results", "_run")]
 SLOW += [f"sklpf.{name}" for name in ("models.factorial._model", "models.lda._path")]
 SLOW += [f"sklpf.{name}" for name in ("interop._prior_transform", "partition.levels._rts")]
-SLOW += ["sklpf.partition.levels._adaptive"]
+SLOW += [f"sklpf.partition.levels.{name}" for name in ("_adaptive", "_reweighting")]
+SLOW += [
+    f"sklpf.partition.{name}" for name in ("weights._independent", "populations._adaptive_smc")
+]
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,8 @@ attributes, and numbers that callers give; errors name the parameter.
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
@@ -76,10 +78,30 @@ class Instance(HasMethods):
         return self.words
 
 
+class _DocumentedOrder:
+    """Signature of a class whose keyword parameters are in the order of its docstring: fields of
+    base classes come first in a dataclass, and what all models share would stand before their own.
+    """
+
+    def __get__(self, instance: object, owner: type) -> inspect.Signature:
+        if owner.__init__ is object.__init__:  # type: ignore[misc]
+            return inspect.Signature()
+        signature = inspect.signature(owner.__init__)  # type: ignore[misc]
+        documented = re.findall(r"^(\w[\w, ]*) : ", inspect.cleandoc(owner.__doc__ or ""), re.M)
+        places = {name: i for i, name in enumerate(", ".join(documented).split(", "))}
+        parameters = sorted(
+            list(signature.parameters.values())[1:],
+            key=lambda parameter: (parameter.kind, places.get(parameter.name, len(places))),
+        )
+        return signature.replace(parameters=parameters)
+
+
 class ValidatedParameters:
     """Parameters that are validated unless scikit-learn's configuration has
     ``skip_parameter_validation``.
     """
+
+    __signature__ = _DocumentedOrder()
 
     def _validate_params(self) -> None:
         if not get_config()["skip_parameter_validation"]:

@@ -99,7 +99,18 @@ class BinaryUnits:
         return np.full(n, 2)
 
     def n_states(self, n: int) -> float:
-        """Return the number of states of n units."""
+        """Return the number of states of a layer.
+
+        Parameters
+        ----------
+        n : int
+            Units of the layer.
+
+        Returns
+        -------
+        float
+            Infinite beyond the largest float.
+        """
         return float(np.prod(self.column_sizes(n), dtype=np.float64))
 
     def log_norms_of_states(

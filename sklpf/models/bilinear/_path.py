@@ -147,9 +147,9 @@ class BilinearPath(LatentRowsPath):
         return self.at(self._prior(n, stream.generator()))
 
     def _pack(self):
-        return self.density_of(self.X[np.newaxis])
+        return self._density_of(self.X[np.newaxis])
 
-    def density_of(self, X: Array) -> Any:
+    def _density_of(self, X: Array) -> Any:
         """Return the density of content and style of rows, as `pack_row` does."""
         parameters = self.components, self.content_weights, self.style_weights
         return pack_row(X, parameters, self.noise_std, self.log_norm)
@@ -183,7 +183,7 @@ class ProductChart:
     def log_densities_of_all(self, latents: Array, X: Array) -> Array:
         """Return the log density of every row of X at every point, (n_rows, n), in nats."""
         position, log_volume = self._position(latents)
-        values = values_at(self._path.density_of(X[:1]), position)
+        values = values_at(self._path._density_of(X[:1]), position)
         fixed = values.log_base + log_volume + 0.5 * np.sum(latents**2 + LOG_TAU, axis=1)
         squares = cdist(X, self._path.means(position), "sqeuclidean")
         return self._path.log_norm - 0.5 * squares / self._path.noise_std**2 + fixed
@@ -194,7 +194,7 @@ class ProductChart:
         """
         n_content = self._path.n_content
         position, log_volume = self._position(latents)
-        values = values_at(self._path.density_of(X), position)
+        values = values_at(self._path._density_of(X), position)
         log_density = values.log_base + values.gain + log_volume
         by_position = values.base_slope + values.gain_slope
         content, style = np.split(position, [n_content], axis=1)

@@ -665,6 +665,7 @@ class DiscreteRBM(RBM):
         return RBMRatioPath(a, b, draws_a, draws_b, visible_units=self._visible_units)
 
 
+@np.errstate(over="ignore")  # infinitely many beyond 1e308
 def _all_values(sizes) -> Array:
     """All values of columns with so many values each, (n_states, n_columns)."""
     most_states = 1 << 16
