@@ -226,7 +226,7 @@ def test_levels_along_training_keep_the_contract():
 
 
 # ---- ratios
-def test_the_ratio_of_two_models_is_estimated_directly():
+def test_the_ratio_of_two_models_is_estimated_directly(monkeypatch):
     """The difference of scores within 4.5 standard errors of the exact one, and with a smaller
     error than two log Z would leave.
     """
@@ -236,7 +236,9 @@ def test_the_ratio_of_two_models_is_estimated_directly():
     near = a.components_ + 0.02, a.intercept_visible_, a.intercept_hidden_ - 0.02
     options = {"partition_estimator": tempering, "random_state": 1}
     b = CategoricalRBM.from_parameters(*near, a.n_categories_, **options)
-    check_path(a._ratio_path(b).with_ladder(np.linspace(0, 1, 5)))
+    path = a._ratio_path(b)
+    check_path(path.with_ladder(np.linspace(0, 1, 5)))
+    monkeypatch.setattr(CategoricalRBM, "_ratio_path", lambda *models: path)  # is drawn once
     exact = [m.set_params(partition_estimator=None).score(X) for m in (a, b)]
     for model in (a, b):
         model.set_params(partition_estimator=tempering)
