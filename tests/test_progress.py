@@ -146,7 +146,7 @@ def test_models_tell_callbacks_of_every_pass_and_change_no_number(
     if is_given and getattr(model, "n_init", 1) == 1:
         np.testing.assert_array_equal(keeper.models[-1].components_, quiet.components_)
         assert keeper.scores[-1] == quiet.score(X[:4])
-    assert fitted.set_callbacks().score(X[:4]) == quiet.score(X[:4])
+    assert fitted.score(X[:4]) == quiet.score(X[:4])
 
 
 def test_a_callback_may_end_training(recorder):

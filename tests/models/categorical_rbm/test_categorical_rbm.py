@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import logsumexp
+from scipy.special import expit, logsumexp
 
 from sklpf import (
     AIS,
@@ -71,17 +71,8 @@ def test_enumeration_agrees_with_sums_by_hand(n_categories):
     assert model.log_partition_ == pytest.approx(logsumexp(log_f), abs=1e-12)
     path = model.path().with_ladder([0.0, 1.0])
     assert logsumexp(path.enumerate_block(0, 0)) == pytest.approx(0.0, abs=1e-12)
-
-
-def test_of_two_categories_it_is_a_bernoulli_rbm():
-    model = random_model(n_categories=[2, 2, 2])
-    off, on = model.components_[:, ::2], model.components_[:, 1::2]
-    biases = model.intercept_visible_[1::2] - model.intercept_visible_[::2]
-    hidden = model.intercept_hidden_ + off.sum(axis=1)
-    binary = BernoulliRBM.from_parameters(on - off, biases, hidden)
-    X = all_rows([2, 2, 2])
-    np.testing.assert_allclose(model.score_samples(X), binary.score_samples(X), atol=1e-12)
-    np.testing.assert_allclose(model.transform(X), binary.transform(X), atol=1e-12)
+    fields = indicators(X, n_categories) @ model.components_.T + model.intercept_hidden_
+    np.testing.assert_allclose(model.transform(X), expit(fields), atol=1e-12)
 
 
 # ---- the path

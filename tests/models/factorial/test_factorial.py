@@ -52,7 +52,7 @@ def test_rows_that_miss_other_values_have_other_contents():
 def test_more_components_than_are_enumerated_are_annealed():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 10))
-    model = FactorialMixture(21, noise_variance=0.5, n_moves=0, random_state=0).fit(X)
+    model = FactorialMixture(21, noise_variance=0.5, n_moves=1, random_state=0).fit(X)
     rows = X[:4].copy()
     rows[2:, :3] = rows[3, 5] = np.nan
     interval = model.score_interval(rows)
