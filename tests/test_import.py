@@ -23,18 +23,20 @@ def run(code, **environment):
 LATE = """
 import sys
 def heavy():
-    print([name for name in ("numba", "sklearn", "scipy") if name in sys.modules])
+    names = "numba", "sklearn", "scipy", "matplotlib"
+    print([name for name in names if name in sys.modules])
 import sklpf
 heavy()
 print(sklpf.interop.__name__, "interop" in dir(sklpf))
 from sklpf import AIS, Exact, Path
 AIS(), Exact(), Path()
+import sklpf.display
 import sklpf.programs._programs
 heavy()
 """
 
 
-def test_the_package_imports_nothing_heavy_and_estimators_no_numba():
+def test_the_package_imports_nothing_heavy_estimators_no_numba_and_displays_no_matplotlib():
     output, _ = run(LATE)
     assert output == "[]\nsklpf.interop True\n['sklearn', 'scipy']\n"
 
