@@ -1,9 +1,11 @@
 """What is imported when, and `python -m sklpf`."""
 
+import runpy
 import subprocess
 import sys
 
 import pytest
+from library import ROOT
 
 import sklpf
 
@@ -47,9 +49,9 @@ def test_names_are_known_and_misspelt_ones_are_not():
         _ = sklpf.Nothing
 
 
-def test_versions_and_kernels_are_printed():
-    command = [sys.executable, "-m", "sklpf"]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+def test_versions_and_kernels_are_printed(capsys):
+    runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Python ")
     assert f"sklpf {sklpf.__version__}" in lines
     assert any(line.startswith("  sklpf.models.rbm._path_kernels: ") for line in lines)
