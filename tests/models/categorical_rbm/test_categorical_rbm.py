@@ -48,17 +48,10 @@ def indicators(X, n_categories):
 
 
 def log_f_by_hand(model, X):
-    """The sum over h of exp(-E(v, h)), term by term of the energy in the docstring."""
-    starts = np.r_[0, np.cumsum(model.n_categories_)]
-    values = []
-    for row in X:
-        columns = starts[:-1] + row
-        terms = []
-        for h in itertools.product([0, 1], repeat=len(model.components_)):
-            log_p = sum(model.intercept_visible_[columns]) + np.dot(h, model.intercept_hidden_)
-            terms.append(log_p + sum(np.dot(h, model.components_[:, k]) for k in columns))
-        values.append(logsumexp(terms))
-    return np.array(values)
+    """The sum over h of exp(-E(v, h)), of the energy in the docstring."""
+    v, h = indicators(X, model.n_categories_), all_rows([2] * len(model.components_))
+    visible, hidden = v @ model.intercept_visible_, h @ model.intercept_hidden_
+    return logsumexp(v @ model.components_.T @ h.T + visible[:, np.newaxis] + hidden, axis=1)
 
 
 # ---- densities
