@@ -3,20 +3,17 @@
 import ast
 import functools
 import re
-from pathlib import Path
 from string import Formatter
 
-from sklpf.partition.alarms import KINDS, page
+from library import trees
 
-ROOT = Path(__file__).parents[1]
+from sklpf.partition.alarms import KINDS, page
 
 
 @functools.cache
 def nodes():
     """File and node of all syntax trees of the library."""
-    files = sorted((ROOT / "sklpf").rglob("*.py"))
-    trees = ((file.name, ast.parse(file.read_text(encoding="utf-8"))) for file in files)
-    return [(name, node) for name, tree in trees for node in ast.walk(tree)]
+    return [(file.name, node) for file, tree in trees().items() for node in ast.walk(tree)]
 
 
 def calls(name):

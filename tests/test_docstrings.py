@@ -31,15 +31,21 @@ def examples(module):
     return [test for test in found if test.examples]
 
 
-SLOW = [f"sklpf.{name}" for name in ("models.mcrbm._model", "models.bilinear._model")]
-SLOW += [f"sklpf.display.{name}" for name in ("_topics", "_results", "_run")]
-SLOW += [f"sklpf.{name}" for name in ("models.factorial._model", "models.lda._path")]
-SLOW += [f"sklpf.{name}" for name in ("interop._prior_transform", "partition.levels._rts")]
-SLOW += ["sklpf.partition.levels._adaptive"]
+SLOW = (  # some seconds each
+    *("models.mcrbm._model", "models.bilinear._model", "models.factorial._model"),
+    *("models.lda._path", "display._topics", "display._run"),
+    *("interop._prior_transform", "partition.levels._rts", "partition.levels._adaptive"),
+    *("partition.levels._reweighting", "partition.weights._independent"),
+    "partition.populations._adaptive_smc",
+)
 
 
 @pytest.mark.parametrize(
-    "module", [pytest.param(name, marks=[pytest.mark.large] * (name in SLOW)) for name in MODULES]
+    "module",
+    [
+        pytest.param(name, marks=[pytest.mark.large] * (name.removeprefix("sklpf.") in SLOW))
+        for name in MODULES
+    ],
 )
 def test_examples_print_what_they_say(module):
     failed = [test.name for test in examples(module) if doctest.DocTestRunner().run(test).failed]

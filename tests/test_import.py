@@ -1,9 +1,11 @@
 """What is imported when, and `python -m sklpf`."""
 
+import runpy
 import subprocess
 import sys
 
 import pytest
+from library import ROOT
 
 import sklpf
 
@@ -23,18 +25,20 @@ def run(code, **environment):
 LATE = """
 import sys
 def heavy():
-    print([name for name in ("numba", "sklearn", "scipy") if name in sys.modules])
+    names = "numba", "sklearn", "scipy", "matplotlib"
+    print([name for name in names if name in sys.modules])
 import sklpf
 heavy()
 print(sklpf.interop.__name__, "interop" in dir(sklpf))
 from sklpf import AIS, Exact, Path
 AIS(), Exact(), Path()
+import sklpf.display
 import sklpf.programs._programs
 heavy()
 """
 
 
-def test_the_package_imports_nothing_heavy_and_estimators_no_numba():
+def test_the_package_imports_nothing_heavy_estimators_no_numba_and_displays_no_matplotlib():
     output, _ = run(LATE)
     assert output == "[]\nsklpf.interop True\n['sklearn', 'scipy']\n"
 
@@ -45,9 +49,9 @@ def test_names_are_known_and_misspelt_ones_are_not():
         _ = sklpf.Nothing
 
 
-def test_versions_and_kernels_are_printed():
-    command = [sys.executable, "-m", "sklpf"]
-    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+def test_versions_and_kernels_are_printed(capsys):
+    runpy.run_path(str(ROOT / "__main__.py"), run_name="__main__")
+    lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("Python ")
     assert f"sklpf {sklpf.__version__}" in lines
     assert any(line.startswith("  sklpf.models.rbm._path_kernels: ") for line in lines)

@@ -1,13 +1,10 @@
 """No import goes against the order of the layers, wherever in a file it stands."""
 
 import ast
-from pathlib import Path
 
 import pytest
+from library import ROOT, trees
 
-import sklpf
-
-ROOT = Path(sklpf.__file__).parent
 # A package may import those that stand later in this list.
 ORDER = (
     "testing",
@@ -30,7 +27,7 @@ ORDER = (
     "sampling",
     "_utils",
 )
-MODULES = sorted(f.relative_to(ROOT) for f in ROOT.rglob("*.py") if f != ROOT / "__init__.py")
+MODULES = [file.relative_to(ROOT) for file in trees() if file != ROOT / "__init__.py"]
 
 
 def rank(name):
@@ -41,9 +38,9 @@ def rank(name):
     return -1  # the package itself, or a public name of it, loaded from anywhere
 
 
-def imports(code):
+def imports(module):
     """Line and full name of everything that a file imports from this package."""
-    for node in ast.walk(ast.parse(code)):
+    for node in ast.walk(trees()[ROOT / module]):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names if alias.name.split(".")[0] == "sklpf"]
         elif isinstance(node, ast.ImportFrom):
@@ -55,11 +52,6 @@ def imports(code):
         yield from ((node.lineno, name) for name in names)
 
 
-def against_the_order(module, code):
-    own = rank("sklpf." + ".".join(Path(module).with_suffix("").parts))
-    return [f"{module}:{line} imports {name}" for line, name in imports(code) if rank(name) < own]
-
-
 def test_every_package_has_its_place():
     packages = {folder.parent.name for folder in ROOT.glob("*/__init__.py")}
     modules = {file.stem for file in ROOT.glob("*.py")}
@@ -68,12 +60,12 @@ def test_every_package_has_its_place():
 
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_imports_follow_the_order(module):
-    assert against_the_order(module, (ROOT / module).read_text(encoding="utf-8")) == []
+    own = rank("sklpf." + ".".join(module.with_suffix("").parts))
+    assert [(line, name) for line, name in imports(module) if rank(name) < own] == []
 
 
 @pytest.mark.parametrize("module", [m for m in MODULES if "learning" in m.parts], ids=str)
 def test_what_learns_knows_no_path(module):
-    code = (ROOT / module).read_text(encoding="utf-8")
-    names = {name for _, name in imports(code)}
+    names = {name for _, name in imports(module)}
     paths = ("sklpf.paths", "sklpf.partition")
     assert not {name for name in names if "._path" in name or name.startswith(paths)}

@@ -57,7 +57,7 @@ SLOW = (  # a minute to some seconds each
     *("guide/your_density", "guide/comparing", "guide/log_likelihood", "guide/topic_models"),
     *("guide/pictures", "guide/large_corpora", "migration/evidence", "guide/decoders"),
     *("guide/choosing", "guide/elementary", "guide/evidence", "guide/saving"),
-    *("guide/tempering", "guide/results", "index"),
+    *("guide/tempering", "guide/results", "guide/training_rbm", "index"),
 )
 
 

@@ -7,15 +7,14 @@ generator. What is noted of each is what its bits depend on.
 import ast
 import sys
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
 from convergence import quietly
 from estimators import DRAWS, ESTIMATORS, rbm
+from library import trees
 from sklearn.base import clone
 
-import sklpf
 from sklpf import (
     AIS,
     HAIS,
@@ -140,9 +139,9 @@ def assert_used_once(opened, again=0):
     assert len(repeated) == again, f"{len(repeated)} of {len(opened)}: {repeated[:2]}"
 
 
-def names_of_streams(file):
+def names_of_streams(tree):
     """First parts of the names that are given to streams in a file, of those that are literal."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree):
         called = getattr(node, "func", None)
         if isinstance(called, ast.Attribute) and called.attr == "of" and node.args:
             parts = [part.value for part in node.args if isinstance(part, ast.Constant)]
@@ -152,8 +151,8 @@ def names_of_streams(file):
 
 def test_a_file_gives_a_stream_no_name_twice():
     repeated = []
-    for file in Path(sklpf.__file__).parent.rglob("*.py"):
-        names = list(names_of_streams(file))
+    for file, tree in trees().items():
+        names = list(names_of_streams(tree))
         assert not any("/" in str(part) for name in names for part in name[1:]), file
         repeated += [(file, *name) for name, count in Counter(names).items() if count > 1]
     assert not repeated

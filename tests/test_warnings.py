@@ -4,15 +4,14 @@ import ast
 import inspect
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 from joblib import parallel_config
+from library import trees
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV
 
-import sklpf
 from sklpf import AIS, BernoulliRBM, FactorialMixture, LatentDirichletAllocation, compare
 
 BINARY = (np.random.default_rng(0).random((12, 30)) < 0.5).astype(float)
@@ -96,8 +95,8 @@ def test_the_filters_of_the_process_are_never_changed():
     """They are shared by threads, so that a change within one leaves them otherwise for good."""
     changes = {"catch_warnings", "simplefilter", "filterwarnings", "resetwarnings", "showwarning"}
     changes |= {"seterr", "seterrcall", "setbufsize"}
-    for file in Path(sklpf.__file__).parent.rglob("*.py"):
-        nodes = list(ast.walk(ast.parse(file.read_text())))
+    for file, tree in trees().items():
+        nodes = list(ast.walk(tree))
         names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
         names |= {node.id for node in nodes if isinstance(node, ast.Name)}
         names |= {node.name for node in nodes if isinstance(node, ast.alias)}

@@ -16,7 +16,7 @@ from sklpf import (
     ProductOfExperts,
 )
 
-SHORT = HAIS(6, 6)
+SHORT = HAIS(6, 6, checks=False)
 MODELS = [
     BernoulliRBM(5, n_iter=2, batch_size=7),
     BoltzmannMachine(alpha=0.1),

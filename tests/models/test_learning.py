@@ -26,6 +26,7 @@ from sklpf import (
     Tempering,
 )
 from sklpf.interop import from_decoder
+from sklpf.models.rbm import _learning
 
 RNG = np.random.default_rng(0)
 BINARY = (RNG.random((40, 8)) < 0.4).astype(float)
@@ -191,25 +192,28 @@ def test_the_size_of_what_was_learned_can_not_be_set(model, X):
 
 
 # ---- the same bits everywhere
+WIDE_RBM = BernoulliRBM(260, n_iter=2, batch_size=30, weight_decay=0.01)
+
+
 @pytest.mark.parametrize(
-    "model",
+    ("model", "X"),
     [
-        GaussianRBM(60, n_iter=1, batch_size=300, random_state=0),
-        BoltzmannMachine(max_iter=2, random_state=0),
-        ProductOfExperts(algorithm="mpf", max_iter=2, random_state=0),
+        (GaussianRBM(130, n_iter=1, batch_size=100), RNG.normal(size=(200, 700))),
+        (WIDE_RBM, (RNG.random((60, 300)) < 0.05).astype(float)),  # sums of weight rows
+        (WIDE_RBM, (RNG.random((60, 300)) < 0.5).astype(float)),  # products
+        (BoltzmannMachine(max_iter=2), (RNG.normal(size=(600, 40)) > 0.3).astype(float)),
+        (ProductOfExperts(algorithm="mpf", max_iter=2), RNG.normal(size=(600, 40))),
     ],
-    ids=lambda model: type(model).__name__,
 )
-def test_bits_do_not_depend_on_the_threads_of_blas(model):
-    X = np.random.default_rng(1).normal(size=(600, 100 if isinstance(model, GaussianRBM) else 40))
-    if isinstance(model, BoltzmannMachine):
-        X = (X > 0.3).astype(float)
+def test_bits_do_not_depend_on_jobs_and_threads_of_blas(model, X, monkeypatch):
+    """RBMs train in four parts of the visible units, in threads that wait for one another."""
+    monkeypatch.setattr(_learning, "_WORK_OF_PART", 300 * 260 * 60 // 4)
     found = []
-    for n_threads in (1, 2):
+    for n_jobs, n_threads in ((1, 1), (1, 2), (2, 1), (3, 1), (4, 1)):
         with threadpool_limits(n_threads, user_api="blas"):
-            fitted = copy.deepcopy(model).fit(X)
-        found.append([bits(getattr(fitted, name)) for name in fitted._fitted_shapes])
-    assert found[0] == found[1]
+            fitted = copy.deepcopy(model).set_params(n_jobs=n_jobs, random_state=0).fit(X)
+        found.append(bits({name: vars(fitted)[name] for name in vars(fitted) if name[-1] == "_"}))
+    assert all(each == found[0] for each in found)
 
 
 # ---- passes

@@ -172,7 +172,11 @@ def test_a_grid_over_a_pipeline_finds_the_better_value(step, model, name, values
     ],
 )
 def test_signatures_begin_with_the_parameters_that_scikit_learn_has(model, replaced):
+    """And a fitted model has the names of a fitted one of scikit-learn's."""
     signatures = (inspect.signature(kind).parameters.values() for kind in (model, replaced))
     own, others = ({p.name: (p.kind, p.default) for p in given} for given in signatures)
     assert list(own)[: len(others)] == list(others)
     assert others.items() <= own.items()
+    X = np.eye(4)
+    ours, theirs = (kind(n_components=2).fit(X) for kind in (model, replaced))
+    assert {name for name in dir(theirs) if not name.startswith("_")} <= set(dir(ours))

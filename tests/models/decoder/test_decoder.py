@@ -318,7 +318,7 @@ def test_a_row_alone_has_the_numbers_that_it_has_beside_others(estimator):
             return (self._estimate(path.row(row), seed) for row, seed in zip(rows, seeds))
 
     alone = Alone(**estimator.get_params(deep=False))
-    np.testing.assert_array_equal(numbers(X, alone), numbers(X, estimator))
+    np.testing.assert_array_equal(numbers(X[:4], alone), numbers(X[:4], estimator))
 
 
 # ---- a model as others

@@ -48,9 +48,7 @@ def test_moves_find_shapes_that_annealing_does_not(learned):
         assert np.mean(np.isclose(found, activations, atol=0.5)) > 0.99
 
 
-@pytest.mark.parametrize(
-    ("covariance", "seed"), [("full", 1), ("full", 11), ("diag", 1), ("diag", 2)]
-)
+@pytest.mark.parametrize(("covariance", "seed"), [("full", 11), ("diag", 2)])
 def test_components_are_reborn_where_no_direction_is_left(covariance, seed):
     """The four rows and four columns of an image have seven directions, so one of them must be
     born.

@@ -65,26 +65,6 @@ def test_numbers_are_finite(name, dtype, n_components, priors):
 
 
 # ---- what is refused
-@pytest.mark.parametrize("method", ["fit", "partial_fit"])
-@pytest.mark.parametrize(
-    ("name", "value", "message"),
-    [
-        *(
-            (name, value, rf"^{name} must lie between 1e-20 and 1e\+10, got .*; clip it$")
-            for name in ("doc_topic_prior", "topic_word_prior")
-            for value in (1e-310, 1e-30, 1e11, 1e300)
-        ),
-        ("doc_topic_prior", [0.1, 0.0], r"between 1e-20 and 1e\+10, got 0; clip it"),
-        ("doc_topic_prior", [0.1] * 3, r"the shape \(2,\), got shape \(3,\)"),
-        ("doc_topic_prior", ["a", "b"], "doc_topic_prior must be real numbers"),
-    ],
-)
-def test_priors_that_can_not_be_used_are_refused(name, value, message, method):
-    model = LatentDirichletAllocation(2, **{name: value})
-    with pytest.raises((TypeError, ValueError), match=message):
-        getattr(model, method)(BARS)
-
-
 @pytest.mark.parametrize("count", [10**7, 2**31, 2**40, 1e15])
 @pytest.mark.parametrize("kind", [np.array, sp.csr_matrix])
 def test_documents_too_long_for_likelihoods_are_refused(count, kind):

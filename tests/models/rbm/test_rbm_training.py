@@ -11,7 +11,6 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from sklpf import BernoulliRBM
-from sklpf.models.rbm import _learning
 
 DIGITS = load_digits().data / 16
 BINARY = (DIGITS > 0.5).astype(np.float64)
@@ -102,19 +101,6 @@ def fitted(X, **options):
 def assert_same_bits(model, other):
     for name in (*STATE, "visible_mean_"):
         np.testing.assert_array_equal(getattr(model, name), getattr(other, name))
-
-
-@pytest.mark.parametrize("share_on", [0.05, 0.5])
-def test_bits_do_not_depend_on_n_jobs(share_on, monkeypatch):
-    """In threads that wait for one another, with sums of weight rows and with products, for four
-    parts of the visible units.
-    """
-    monkeypatch.setattr(_learning, "_WORK_OF_PART", 300 * 260 * 60 // 4)
-    X = (np.random.default_rng(0).random((60, 300)) < share_on).astype(np.float32)
-    options = {"batch_size": 30, "n_iter": 2, "random_state": 0, "weight_decay": 0.01}
-    reference = BernoulliRBM(260, n_jobs=1, **options).fit(X)
-    for n_jobs in (2, 3, 4):
-        assert_same_bits(BernoulliRBM(260, n_jobs=n_jobs, **options).fit(X), reference)
 
 
 def test_sparse_rows_in_any_form():
@@ -225,13 +211,3 @@ def test_fit_says_once_that_training_has_not_settled():
     assert len(said) == 1
     assert said[0].filename == __file__
     BernoulliRBM(12, n_iter=10, random_state=0).fit(BINARY[:1000])
-
-
-# ---- against scikit-learn's class
-def test_methods_and_attributes_of_scikit_learns_class_exist():
-    theirs = neural_network.BernoulliRBM().fit(BINARY[:20])
-    ours = BernoulliRBM().fit(BINARY[:20])
-    names = {name for name in dir(theirs) if not name.startswith("_")}
-    assert names <= set(dir(ours))
-    for name in ("components_", "intercept_hidden_", "intercept_visible_", "h_samples_"):
-        assert getattr(ours, name).shape == getattr(theirs, name).shape
