@@ -65,7 +65,7 @@ READINGS = {
     "TI, corrected": ThermodynamicIntegration(rule="corrected"),
     "TI-RB": ThermodynamicIntegration(rule="trapezoid", rao_blackwell=True),
 }
-N_LEVELS, N_SWEEPS, N_RUNS = 50, [400, 800], 5
+N_LEVELS, N_SWEEPS, N_RUNS = 50, [200, 400], 5
 if full:
     N_LEVELS, N_SWEEPS, N_RUNS = 100, [400, 800, 1600, 3200, 6400], 20
 
