@@ -121,7 +121,7 @@ for name, values in found.items():
     axis.set_title(name)
     axis.set_xticks(N_SWEEPS, N_SWEEPS)
     axis.set_xticks([], minor=True)
-    axis.legend(fontsize="small", ncols=2)
+    figure.legend(fontsize="small", ncols=3, loc="outside lower center")
     figure.savefig(f"one_run_{name.replace(' ', '_')}.png", dpi=120)
 
 # %%
