@@ -3,7 +3,7 @@ How many temperatures does RTS need?
 ====================================
 
 Rao-Blackwellised tempered sampling averages probabilities of levels instead of
-counting visits, so that more levels cost no precision: Carlson et al. (2016),
+counting visits, so that more levels cost less precision: Carlson et al. (2016),
 figure 4. Here every number of levels has its own runs, and five methods
 estimate log Z from each. Counting (TS) needs enough visits to every level;
 thermodynamic integration needs levels that lie close together, and its
@@ -53,7 +53,7 @@ else:
     settings = {"learning_rate": 0.1, "n_iter": 100, "batch_size": 100}
     rbm = BernoulliRBM(20, **settings, random_state=0).fit(digits)
     truth = Exact().fit(rbm).log_partition_
-    n_runs, n_sweeps = 4, 300
+    n_runs, n_sweeps = 4, 500
     n_temperatures = [3, 7, 20]
 
 # %%
