@@ -251,7 +251,8 @@ class HeldOutRows(NamedTuple):
             return score
         gains = [fits._replace(values=fits.values - fits.baselines) for fits in self.fits[name]]
         gain = self._interval(gains, level)
-        baseline = BaselineScore(what, score.mean - gain.mean, gain.combined[1] < 0, "")
+        is_better = bool(gain.combined[1] < 0)
+        baseline = BaselineScore(what, score.mean - gain.mean, is_better, remedy="")
         return replace(score, baseline=baseline)
 
     def _interval(self, pairs: Sequence[Fits], level: float) -> FitInterval:

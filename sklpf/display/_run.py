@@ -349,9 +349,8 @@ def _of_result(result: PartitionResult, level: float) -> dict[str, NDArray]:
     if result.ladder is not None and len(result.ladder) > 2:  # of two there is nothing to see
         names += ["acceptance", "shares"]
         arrays["ladder"] = result.ladder
-        if (
-            np.ndim(found.get("overlap", 0.0)) == 1
-        ):  # of BDMC it is that of forward and reverse chains
+        # One number is that of BDMC's forward and reverse chains.
+        if np.ndim(found.get("overlap", 0.0)) == 1:
             arrays["overlap"] = found["overlap"]
         if "rejection" in found:
             arrays["swaps"] = 1 - found["rejection"]

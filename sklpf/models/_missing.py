@@ -284,7 +284,7 @@ def posteriors(
 def weighted_rows(
     path: Path, rng: np.random.Generator, n_jobs: int | None
 ) -> tuple[NDArray, Array]:
-    """Return n rows drawn from the target of a path, and the share of each (n,): of annealed
+    """Return 100 rows drawn from the target of a path, and the share of each (100,): of annealed
     chains, or where their weights are not trusted of tempered ones.
     """
     n = 100

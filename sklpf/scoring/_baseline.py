@@ -20,7 +20,8 @@ from sklpf.uncertainty import Variance
 
 _MOST_COVARIANCES = 256  # columns of which all covariances are kept
 _ROWS_PER_COLUMN = 5  # from which on they are used: few rows determine them badly
-_PART = 1000  # rows of a sparse matrix that are made dense at once
+_ROWS_AT_ONCE = 1000  # of a sparse matrix that are made dense, of a wide one fewer:
+_NUMBERS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,8 @@ class GaussianBaseline:
     def seen(self, X: Matrix) -> Self:
         """Return the baseline with more training rows (n, d)."""
         if sp.issparse(X):
-            parts = (X[i : i + _PART].toarray() for i in range(0, X.shape[0], _PART))
+            n = max(1, min(_ROWS_AT_ONCE, _NUMBERS_AT_ONCE // X.shape[1]))
+            parts = (X[i : i + n].toarray() for i in range(0, X.shape[0], n))
             return functools.reduce(type(self).seen, parts, self)
         missing = np.isnan(X)
         n = len(X) - missing.sum(axis=0)

@@ -1,5 +1,6 @@
 """Baselines of scores: models of the training rows without structure."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -87,6 +88,17 @@ def test_moments_do_not_depend_on_batches_and_constant_columns_have_no_density()
     assert GaussianBaseline().seen(np.ones((30, 2))).log_likelihood(np.ones((2, 2))) is None
     stuck = np.column_stack([POINTS[:, 0], np.full(len(POINTS), 0.1)])  # its mean is rounded
     assert GaussianBaseline().seen(stuck).log_likelihood(stuck) is None
+
+
+def test_a_wide_sparse_matrix_is_never_made_dense_whole():
+    """It would be 160 MB, and several arrays of that size."""
+    X = sp.random_array((1000, 20_000), density=0.001, format="csr", rng=0)
+    tracemalloc.start()
+    seen = GaussianBaseline().seen(X)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100e6
+    np.testing.assert_allclose(seen.mean, X.mean(axis=0), atol=1e-12)
 
 
 def test_a_model_that_is_worse_says_so_once_and_others_do_not():

@@ -395,7 +395,7 @@ def _by_importance(posteriors, row, proposal: Mixture | None, tol, rng, n_of_bat
     most_draws = 40_000
     effective_share = 0.1  # of `n_of_batch`, as many effective draws as a batch needs
     if proposal is None:
-        return Weighed(np.nan, np.nan, 0, False, 0)
+        return Weighed(np.nan, np.nan, n=0, is_light=False, n_draws=0)
     past = Past([], [], [])
     n = n_of_batch
     is_last = False
